@@ -37,7 +37,7 @@ CREATE CONSTRAINT trace_id IF NOT EXISTS FOR (n:Trace) REQUIRE n.id IS UNIQUE;
 CREATE RANGE INDEX memory_partition IF NOT EXISTS FOR (n:Memory) ON (n.partition, n.standing, n.createdAt);
 CREATE RANGE INDEX memory_scope IF NOT EXISTS FOR (n:Memory) ON (n.scope);
 CREATE RANGE INDEX memory_label IF NOT EXISTS FOR (n:Memory) ON (n.label);
-CREATE RANGE INDEX memory_source IF NOT EXISTS FOR (n:Memory) ON (n.sourceKey);
+CREATE RANGE INDEX memory_source IF NOT EXISTS FOR (n:Memory) ON (n.sourceKey, n.id);
 CREATE RANGE INDEX memory_processing IF NOT EXISTS FOR (n:Memory) ON (n.partition, n.processing);
 CREATE RANGE INDEX fact_partition IF NOT EXISTS FOR (n:Fact) ON (n.partition, n.standing, n.createdAt);
 CREATE RANGE INDEX fact_scope IF NOT EXISTS FOR (n:Fact) ON (n.scope);
@@ -53,7 +53,7 @@ CREATE RANGE INDEX fact_standing IF NOT EXISTS FOR (n:Fact) ON (n.standing);
 CREATE RANGE INDEX fact_kind IF NOT EXISTS FOR (n:Fact) ON (n.kind);
 CREATE RANGE INDEX version_memory IF NOT EXISTS FOR (n:Version) ON (n.memoryId, n.version);
 CREATE RANGE INDEX entity_partition IF NOT EXISTS FOR (n:Entity) ON (n.partition, n.name);
-CREATE RANGE INDEX job_due IF NOT EXISTS FOR (n:Job) ON (n.state, n.runAfter);
+CREATE RANGE INDEX job_due IF NOT EXISTS FOR (n:Job) ON (n.runAfter);
 CREATE RANGE INDEX job_record IF NOT EXISTS FOR (n:Job) ON (n.recordId);
 CREATE RANGE INDEX event_record IF NOT EXISTS FOR (n:Event) ON (n.recordId, n.at);
 CREATE RANGE INDEX trace_by IF NOT EXISTS FOR (n:Trace) ON (n.org, n.at);
@@ -66,7 +66,8 @@ CREATE VECTOR INDEX passages IF NOT EXISTS FOR (n:Chunk|Fact) ON (n.embedding)
   OPTIONS {indexConfig: {`vector.dimensions`: $dimension, `vector.similarity_function`: 'cosine', `vector.quantization.enabled`: false}};
 CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:Memory|Chunk|Fact) ON EACH [n.title, n.content, n.keys]
   OPTIONS {indexConfig: {`fulltext.analyzer`: 'english', `fulltext.eventually_consistent`: false}};
-CREATE FULLTEXT INDEX characters IF NOT EXISTS FOR (n:Memory|Chunk|Fact) ON EACH [n.content, n.keys, n.title]
+// Texts in scripts that put no spaces between words carry the label Unspaced and are indexed by character pairs too.
+CREATE FULLTEXT INDEX characters IF NOT EXISTS FOR (n:Unspaced) ON EACH [n.content, n.keys, n.title]
   OPTIONS {indexConfig: {`fulltext.analyzer`: 'cjk', `fulltext.eventually_consistent`: false}};
 CREATE FULLTEXT INDEX entity_names IF NOT EXISTS FOR (n:Entity) ON EACH [n.name, n.aliases, n.keys]
   OPTIONS {indexConfig: {`fulltext.analyzer`: 'standard-folding', `fulltext.eventually_consistent`: false}};

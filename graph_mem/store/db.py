@@ -1,0 +1,144 @@
+"""The one door to Neo4j: a driver, managed read and write transactions, and its errors as ours."""
+
+# The driver leaves its **config untyped.
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, LiteralString, Self, TypeVar
+
+from neo4j import (
+    READ_ACCESS,
+    WRITE_ACCESS,
+    AsyncDriver,
+    AsyncGraphDatabase,
+    AsyncManagedTransaction,
+    Record,
+    unit_of_work,
+)
+from neo4j.exceptions import (
+    ClientError,
+    ConnectionAcquisitionTimeoutError,
+    DriverError,
+    Neo4jError,
+    ServiceUnavailable,
+    SessionExpired,
+    TransientError,
+)
+
+from graph_mem.errors import DatabaseUnavailable, GraphMemError, IndexUnavailable, OperationTimeout
+
+T = TypeVar("T")
+Tx = AsyncManagedTransaction
+Row = Mapping[str, Any]
+
+_TIMED_OUT = ("TransactionTimedOut", "TransactionTimedOutClientConfiguration")
+
+
+class Database:
+    """A pool of connections to one Neo4j database.
+
+    `read` and `write` take a function of a transaction. The driver may run it twice (deadlock, leader change,
+    lost connection), so it must have no effect but its queries.
+    """
+
+    def __init__(self, driver: AsyncDriver, *, database: str, timeout_s: float = 15.0) -> None:
+        self.driver = driver
+        self.name = database
+        self._timeout_s = timeout_s
+        self._bookmarks = AsyncGraphDatabase.bookmark_manager()
+        self.attempts = 0
+        self.transactions = 0
+
+    @classmethod
+    def connect(
+        cls,
+        uri: str,
+        *,
+        user: str,
+        password: str,
+        database: str,
+        pool_size: int = 50,
+        timeout_s: float = 15.0,
+        retry_s: float = 15.0,
+    ) -> Self:
+        """A database behind `uri`; nothing is sent before the first transaction."""
+        driver = AsyncGraphDatabase.driver(
+            uri,
+            auth=(user, password),
+            max_connection_pool_size=pool_size,
+            connection_acquisition_timeout=5.0,
+            connection_timeout=5.0,
+            max_transaction_retry_time=retry_s,
+            initial_retry_delay=0.05,
+            keep_alive=True,
+            warn_notification_severity=None,
+            notifications_min_severity="OFF",
+        )
+        return cls(driver, database=database, timeout_s=timeout_s)
+
+    async def read(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """The result of `work` in a read transaction, on a replica where there are some."""
+        return await self._run(work, access=READ_ACCESS)
+
+    async def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """The result of `work` in a write transaction, committed."""
+        return await self._run(work, access=WRITE_ACCESS)
+
+    @property
+    def retries(self) -> int:
+        """How often a transaction had to be run again."""
+        return self.attempts - self.transactions
+
+    async def _run(self, work: Callable[[Tx], Awaitable[T]], *, access: str) -> T:
+        @unit_of_work(timeout=self._timeout_s)
+        async def counted(tx: Tx) -> T:
+            self.attempts += 1
+            return await work(tx)
+
+        self.transactions += 1
+        try:
+            async with self.driver.session(
+                database=self.name, default_access_mode=access, bookmark_manager=self._bookmarks
+            ) as session:
+                execute = session.execute_read if access == READ_ACCESS else session.execute_write
+                return await execute(counted)
+        except (Neo4jError, DriverError) as error:
+            raise translated(error) from error
+
+    async def run(self, statement: LiteralString, **parameters: Any) -> list[Row]:
+        """The rows of one statement in its own auto-commit transaction: DDL, and CALL ... IN TRANSACTIONS."""
+        try:
+            async with self.driver.session(database=self.name, bookmark_manager=self._bookmarks) as session:
+                result = await session.run(statement, parameters)
+                return [row async for row in result]
+        except (Neo4jError, DriverError) as error:
+            raise translated(error) from error
+
+    async def close(self) -> None:
+        await self.driver.close()
+
+
+def translated(error: Neo4jError | DriverError) -> GraphMemError | Exception:
+    """`error` in our words where a caller can act on it; itself where it is a fault of ours."""
+    code = getattr(error, "code", None) or ""
+    if isinstance(error, (ServiceUnavailable, SessionExpired, ConnectionAcquisitionTimeoutError)):
+        return DatabaseUnavailable(f"Neo4j does not answer: {type(error).__name__}.")
+    if any(name in code for name in _TIMED_OUT):
+        return OperationTimeout("The database transaction took longer than it may.")
+    if isinstance(error, TransientError):
+        return DatabaseUnavailable(f"Neo4j could not finish the transaction after several tries: {code}.")
+    if isinstance(error, ClientError) and getattr(error, "gql_status", "") in ("22N69", "42NFF"):
+        return IndexUnavailable("A search index is missing or not online.")
+    return error
+
+
+async def rows(tx: Tx, statement: LiteralString, /, **parameters: Any) -> list[Record]:
+    """All rows of `statement`."""
+    result = await tx.run(statement, parameters)
+    return [row async for row in result]
+
+
+async def row(tx: Tx, statement: LiteralString, /, **parameters: Any) -> Record | None:
+    """The only row of `statement`, or None."""
+    result = await tx.run(statement, parameters)
+    return await result.single(strict=False)

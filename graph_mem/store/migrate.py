@@ -1,0 +1,109 @@
+"""Applies `schema/NNNN_*.cypher` in order, once, and refuses a database whose indexes are not ours.
+
+Every statement says IF NOT EXISTS and Neo4j takes schema changes from several clients at once, so processes
+that start together on an empty database need no lock: each makes what is missing.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, LiteralString, cast
+
+from graph_mem.errors import DimensionMismatch, SchemaMismatch
+from graph_mem.store.db import Database
+
+VERSIONED = "CREATE CONSTRAINT migration_version IF NOT EXISTS FOR (n:Migration) REQUIRE n.version IS UNIQUE"
+APPLIED = "MATCH (n:Migration) RETURN n.version AS version"
+RECORD = """
+MERGE (n:Migration {version: $version})
+  ON CREATE SET n.name = $name, n.appliedAt = datetime.realtime().epochMillis
+"""
+ONLINE = "CALL db.awaitIndexes($timeout_s)"
+INDEXES = """
+SHOW INDEXES YIELD name, type, labelsOrTypes, properties, options, state
+WHERE type IN ['VECTOR', 'FULLTEXT']
+RETURN name, labelsOrTypes AS labels, properties, options.indexConfig AS config, state
+"""
+
+_COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
+_INDEX = re.compile(
+    r"CREATE (?:VECTOR|FULLTEXT) INDEX (?P<name>\w+) IF NOT EXISTS FOR \(n:(?P<labels>[\w|]+)\)"
+    r"\s+ON (?:EACH )?[\[(](?P<properties>[^\])]+)[\])](?:\s+WITH \[(?P<filters>[^\]]+)\])?",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    version: int
+    name: str
+    statements: tuple[str, ...]
+
+
+def load(folder: Path, *, dimension: int) -> list[Migration]:
+    """The migrations in `folder`, in order; `$dimension` stands for the vectors' length in their text."""
+    return [
+        Migration(
+            int(file.name[:4]),
+            file.stem,
+            tuple(
+                statement.strip().replace("$dimension", str(dimension))
+                for statement in _COMMENT.sub("", file.read_text(encoding="utf-8")).split(";")
+                if statement.strip()
+            ),
+        )
+        for file in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.cypher"))
+    ]
+
+
+async def migrate(db: Database, folder: Path, *, dimension: int, timeout_s: int = 600) -> list[str]:
+    """Bring the database to the newest schema; returns the names of the migrations it applied."""
+    migrations = load(folder, dimension=dimension)
+    applied = {row["version"] for row in await db.run(APPLIED)}
+    missing = [migration for migration in migrations if migration.version not in applied]
+    if missing:
+        await db.run(VERSIONED)
+    for migration in missing:
+        for statement in migration.statements:
+            await db.run(cast(LiteralString, statement))
+        await db.run(RECORD, version=migration.version, name=migration.name)
+    await db.run(ONLINE, timeout_s=timeout_s)
+    await _verify(db, migrations, dimension=dimension)
+    return [migration.name for migration in missing]
+
+
+async def _verify(db: Database, migrations: list[Migration], *, dimension: int) -> None:
+    """Compare the search indexes with their definition: IF NOT EXISTS keeps an old one in silence."""
+    found = {row["name"]: row for row in await db.run(INDEXES)}
+    for name, (labels, properties) in _wanted(migrations).items():
+        index = found.get(name)
+        if index is None:
+            raise SchemaMismatch(f"Index {name!r} is missing; drop its Migration node to have it made again.")
+        if (set(index["labels"]), index["properties"]) != (labels, properties):
+            raise SchemaMismatch(
+                f"Index {name!r} covers {sorted(index['labels'])} {index['properties']},"
+                f" expected {sorted(labels)} {properties}: drop it and its Migration node, then start again."
+            )
+        if index["state"] == "FAILED":
+            raise SchemaMismatch(f"Index {name!r} has failed: see the database's log, drop and recreate it.")
+        _check_dimension(name, index["config"], dimension)
+
+
+def _check_dimension(name: str, config: dict[str, Any], dimension: int) -> None:
+    found = config.get("vector.dimensions")
+    if found is not None and int(found) != dimension:
+        raise DimensionMismatch(
+            f"Index {name!r} holds vectors of {int(found)} numbers, the embedding model makes {dimension}:"
+            " start with the former model, or move the records with `graph-mem reembed`."
+        )
+
+
+def _wanted(migrations: list[Migration]) -> dict[str, tuple[set[str], list[str]]]:
+    """Labels and properties of each search index that the migrations leave behind."""
+    wanted: dict[str, tuple[set[str], list[str]]] = {}
+    for statement in (statement for migration in migrations for statement in migration.statements):
+        if dropped := re.match(r"DROP INDEX (\w+)", statement):
+            wanted.pop(dropped[1], None)
+        if made := _INDEX.match(statement):
+            properties = re.findall(r"n\.(\w+)", made["properties"] + "," + (made["filters"] or ""))
+            wanted[made["name"]] = (set(made["labels"].split("|")), properties)
+    return wanted
