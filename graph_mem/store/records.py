@@ -18,7 +18,7 @@ from graph_mem.core.model import (
     UserId,
 )
 from graph_mem.store.db import Row
-from graph_mem.store.times import instant, ms
+from graph_mem.store.times import instant, instant_or_none, ms
 from graph_mem.store.visibility import place_of
 
 _SHARED: LiteralString = (
@@ -54,8 +54,8 @@ def signals_of(node: Row) -> Signals:
     return Signals(
         retrievals=node.get("retrievals") or 0,
         query_kinds=tuple(node.get("queryKinds") or ()),
-        last_retrieved_at=instant(node.get("lastRetrievedAt")),
-        last_validated_at=instant(node.get("lastValidatedAt")),
+        last_retrieved_at=instant_or_none(node.get("lastRetrievedAt")),
+        last_validated_at=instant_or_none(node.get("lastValidatedAt")),
         centrality=node.get("centrality"),
         confidence=node.get("confidence"),
         source_trust=_or(node.get("trust"), 0.5),
@@ -99,7 +99,7 @@ def memory_of(node: Row) -> Memory:
             author=UserId(node["author"]),
             uri=node.get("sourceUri"),
             run_id=node.get("runId"),
-            occurred_at=instant(node.get("occurredAt")),
+            occurred_at=instant_or_none(node.get("occurredAt")),
             trust=_or(node.get("trust"), 0.5),
         ),
         processing=Processing(node["processing"]),
@@ -130,7 +130,7 @@ def fact_of(node: Row) -> Fact:
         created_at=instant(node["createdAt"]),
         interval=interval_of(node),
         author=UserId(node["author"]),
-        revoked_at=instant(node.get("revokedAt")),
+        revoked_at=instant_or_none(node.get("revokedAt")),
         signals=signals_of(node),
     )
 

@@ -1,7 +1,6 @@
 """Instants as the graph holds them: integer milliseconds since 1970, because decoding temporal values is slow."""
 
 from datetime import UTC, datetime, timedelta
-from typing import overload
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
@@ -12,10 +11,10 @@ def ms(at: datetime) -> int:
     return (at - _EPOCH) // _MS
 
 
-@overload
-def instant(value: int) -> datetime: ...
-@overload
-def instant(value: int | None) -> datetime | None: ...
-def instant(value: int | None) -> datetime | None:
-    """The aware UTC instant of `value` milliseconds; None stays None."""
-    return None if value is None else _EPOCH + value * _MS
+def instant(value: int) -> datetime:
+    """The aware UTC instant of `value` milliseconds."""
+    return _EPOCH + value * _MS
+
+
+def instant_or_none(value: int | None) -> datetime | None:
+    return None if value is None else instant(value)
