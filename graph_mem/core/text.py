@@ -151,7 +151,7 @@ def splits_character(text: str, index: int) -> bool:
         return before == "\r" and after == "\n"
     if unicodedata.category(after)[0] == "M" or after in "\u200c\u200d\u0e33\u0eb3\uff9e\uff9f":
         return True
-    if unicodedata.category(before) == "Cf" or unicodedata.combining(before) == _VIRAMA:
+    if unicodedata.category(before) == "Cf" or _joins_consonants(text, index):
         return True
     if unicodedata.category(after) == "Cf" or "\U0001f3fb" <= after <= "\U0001f3ff" or _is_jamo(after):
         return True
@@ -161,6 +161,16 @@ def splits_character(text: str, index: int) -> bool:
 
 
 _VIRAMA = 9
+
+
+def _joins_consonants(text: str, index: int) -> bool:
+    """Whether one of the marks right before `index` is a virama, which ties the next letter to the last."""
+    for place in range(index - 1, max(-1, index - 1 - MAX_CHARACTER), -1):
+        if unicodedata.combining(text[place]) == _VIRAMA:
+            return True
+        if unicodedata.category(text[place])[0] != "M":
+            return False
+    return False
 
 
 def _is_jamo(character: str) -> bool:
