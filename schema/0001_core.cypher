@@ -62,12 +62,11 @@ CREATE RANGE INDEX idempotency_expiry IF NOT EXISTS FOR (n:Idempotency) ON (n.ex
 // Search: filters stand inside both indexes, so that a small partition in a big database fills its page.
 // Quantization off: with it, entries written while the index is online are scored without rescoring.
 CREATE VECTOR INDEX passages IF NOT EXISTS FOR (n:Chunk|Fact) ON (n.embedding)
-  WITH [n.partition, n.scope, n.standing, n.kind, n.label, n.validFrom, n.validTo]
+  WITH [n.partition, n.scope, n.standing, n.kind, n.label, n.validFrom, n.validTo, n.createdAt, n.occurredAt]
   OPTIONS {indexConfig: {`vector.dimensions`: $dimension, `vector.similarity_function`: 'cosine', `vector.quantization.enabled`: false}};
-CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:Memory|Chunk|Fact) ON EACH [n.title, n.content, n.keys]
+// `pieces` (core/words.py) holds what the analyzer would not find: parts of identifiers, character pairs of scripts
+// written without spaces, words without their accents.
+CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:Memory|Chunk|Fact) ON EACH [n.title, n.content, n.keys, n.pieces]
   OPTIONS {indexConfig: {`fulltext.analyzer`: 'english', `fulltext.eventually_consistent`: false}};
-// Texts in scripts that put no spaces between words carry the label Unspaced and are indexed by character pairs too.
-CREATE FULLTEXT INDEX characters IF NOT EXISTS FOR (n:Unspaced) ON EACH [n.content, n.keys, n.title]
-  OPTIONS {indexConfig: {`fulltext.analyzer`: 'cjk', `fulltext.eventually_consistent`: false}};
 CREATE FULLTEXT INDEX entity_names IF NOT EXISTS FOR (n:Entity) ON EACH [n.name, n.aliases, n.keys]
   OPTIONS {indexConfig: {`fulltext.analyzer`: 'standard-folding', `fulltext.eventually_consistent`: false}};
