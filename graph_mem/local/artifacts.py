@@ -8,10 +8,11 @@ import fcntl
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from importlib import resources
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -107,7 +108,7 @@ class Cache:
     def missing(self, artifacts: Sequence[Artifact]) -> list[Artifact]:
         """Those which are absent or not what was locked."""
         with ThreadPoolExecutor(CONNECTIONS) as pool:
-            sound = list(pool.map(lambda artifact: is_sound(self.path(artifact), artifact), artifacts))
+            sound = list(pool.map(is_sound, map(self.path, artifacts), artifacts))
         return [artifact for artifact, good in zip(artifacts, sound, strict=True) if not good]
 
     def ensure(self, artifacts: Sequence[Artifact]) -> None:
@@ -166,10 +167,10 @@ def receive(client: httpx.Client, url: str, part: Path, advance: Advance) -> Non
     have = part.stat().st_size if part.exists() else 0
     headers = {"Range": f"bytes={have}-"} if have else {}
     with client.stream("GET", url, headers=headers) as response:
-        if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+        if response.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             return
         response.raise_for_status()
-        resumed = response.status_code == httpx.codes.PARTIAL_CONTENT
+        resumed = response.status_code == HTTPStatus.PARTIAL_CONTENT
         if resumed:
             advance(have)
         with part.open("ab" if resumed else "wb") as file:
@@ -205,7 +206,7 @@ def sha256(path: Path) -> str:
 
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[None]:
+def exclusive(path: Path) -> Generator[None]:
     """Hold a lock file while the block runs; the system frees it when the process dies."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -213,7 +214,7 @@ def exclusive(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(artifacts: Sequence[Artifact], console: Console | None) -> Iterator[Advance]:
+def progress_bar(artifacts: Sequence[Artifact], console: Console | None) -> Generator[Advance]:
     """A bar over all bytes, on a terminal; a silent counter elsewhere."""
     if console is None or not console.is_terminal:
         yield lambda _: None

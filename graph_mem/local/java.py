@@ -29,7 +29,7 @@ class Java:
     def options(self) -> tuple[str, ...]:
         """What this version needs to run Neo4j; an option it does not know would stop it."""
         vector = (f"--add-modules={VECTOR_MODULE}",) if self.has_vector_module else ()
-        unsafe = ("--sun-misc-unsafe-memory-access=allow",) if self.version >= 23 else ()  # noqa: PLR2004 JEP 471
+        unsafe = ("--sun-misc-unsafe-memory-access=allow",) if self.version >= 23 else ()  # JEP 471
         return (*vector, *unsafe, "--enable-native-access=ALL-UNNAMED")
 
 

@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 import httpx
@@ -230,9 +231,9 @@ def answers(address: Address) -> bool:
         reply = httpx.post(url, auth=(address.user, address.password), json={"statement": "RETURN 1"}, timeout=5)
     except httpx.HTTPError:
         return False
-    if reply.status_code == httpx.codes.UNAUTHORIZED:
+    if reply.status_code == HTTPStatus.UNAUTHORIZED:
         raise SetupError("Neo4j refused the password kept in the data folder; it was changed by someone else.")
-    return reply.status_code == httpx.codes.ACCEPTED
+    return reply.status_code == HTTPStatus.ACCEPTED
 
 
 def choose_port(wanted: int, purpose: str) -> int:
