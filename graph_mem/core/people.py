@@ -4,11 +4,13 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from hashlib import sha256
 
 from graph_mem.core.model import ClientId, DealId, OrganizationId, Role, ScopeLevel, UserId
 from graph_mem.errors import InvalidInput
 
 MAX_NAME = 200
+KEY_PREFIX = "gm_"
 _REFUSED_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 
@@ -94,3 +96,8 @@ def valid_name(text: str, *, what: str) -> str:
     if any(unicodedata.category(character) in _REFUSED_CATEGORIES for character in name):
         raise InvalidInput(f"The name of {what} holds a control character.", path=[what])
     return name
+
+
+def secret_hash(secret: str) -> str:
+    """What the store keeps of an API key: its secret is 256 random bits, for which a fast hash is enough."""
+    return sha256(secret.encode()).hexdigest()

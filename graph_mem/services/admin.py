@@ -7,11 +7,11 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from hashlib import sha256
 from typing import Protocol
 
 from graph_mem.core.model import OrganizationId, Role
 from graph_mem.core.people import (
+    KEY_PREFIX,
     ApiKey,
     Assignment,
     Client,
@@ -20,13 +20,12 @@ from graph_mem.core.people import (
     Enrolment,
     Member,
     Organization,
+    secret_hash,
     valid_name,
 )
 from graph_mem.errors import Conflict, InvalidInput, NotFound
 from graph_mem.store import keys, tenants
 from graph_mem.store.db import Database, Tx
-
-KEY_PREFIX = "gm_"
 
 
 class AdminDeps(Protocol):
@@ -237,10 +236,7 @@ async def create_key(
     introspection: bool = True,
     lifetime: timedelta | None = None,
 ) -> NewKey:
-    """A key of a member, with its secret: 256 random bits that are stored as their SHA-256 only.
-
-    A plain hash is enough for a secret that nobody can guess; a password would need a slow one.
-    """
+    """A key of a member, with its secret: 256 random bits of which only a hash is stored."""
     label, secret = valid_name(name, what="key"), KEY_PREFIX + secrets.token_urlsafe(32)
 
     async def work(tx: Tx) -> ApiKey:
@@ -282,11 +278,6 @@ async def revoke_key(deps: AdminDeps, *, organization: str, key_id: str) -> None
             raise NotFound(key_id)
 
     await deps.db.write(work)
-
-
-def secret_hash(secret: str) -> str:
-    """What the store keeps of an API key."""
-    return sha256(secret.encode()).hexdigest()
 
 
 async def _organization(tx: Tx, key: str) -> Organization:

@@ -1,10 +1,11 @@
 """API keys: the hash of a secret that stands for one member of one organization."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from graph_mem.core.model import OrganizationId, UserId
 from graph_mem.core.people import ApiKey, DocumentPolicy
 from graph_mem.store.db import Row, Tx, row, rows
+from graph_mem.store.times import instant, instant_or_none, ms
 
 CREATE_KEY = """
 MATCH (u:User {id: $user})-[:MEMBER_OF]->(:Organization {id: $org})
@@ -26,8 +27,8 @@ async def create_key(tx: Tx, key: ApiKey, *, secret_hash: str) -> bool:
         name=key.name,
         documents=key.documents.value,
         introspection=key.introspection,
-        createdAt=_ms(key.created_at),
-        expiresAt=_ms(key.expires_at) if key.expires_at else None,
+        createdAt=ms(key.created_at),
+        expiresAt=ms(key.expires_at) if key.expires_at else None,
     )
     return made is not None
 
@@ -62,7 +63,7 @@ RETURN k.id AS id
 
 async def revoke_key(tx: Tx, *, org_id: OrganizationId, key_id: str, at: datetime) -> bool:
     """Whether the organization has this key; it opens nothing now."""
-    return await row(tx, REVOKE_KEY, org=org_id, id=key_id, at=_ms(at)) is not None
+    return await row(tx, REVOKE_KEY, org=org_id, id=key_id, at=ms(at)) is not None
 
 
 TOUCH_KEY = "MATCH (k:ApiKey {id: $id}) SET k.lastUsedAt = $at"
@@ -70,7 +71,7 @@ TOUCH_KEY = "MATCH (k:ApiKey {id: $id}) SET k.lastUsedAt = $at"
 
 async def touch_key(tx: Tx, *, key_id: str, at: datetime) -> None:
     """Remember that the key was used at `at`."""
-    await rows(tx, TOUCH_KEY, id=key_id, at=_ms(at))
+    await rows(tx, TOUCH_KEY, id=key_id, at=ms(at))
 
 
 def _key(node: Row) -> ApiKey:
@@ -81,16 +82,8 @@ def _key(node: Row) -> ApiKey:
         name=node["name"],
         documents=DocumentPolicy(node["documents"]),
         introspection=node["introspection"],
-        created_at=datetime.fromtimestamp(node["createdAt"] / 1000, UTC),
-        expires_at=_instant(node.get("expiresAt")),
-        last_used_at=_instant(node.get("lastUsedAt")),
-        revoked_at=_instant(node.get("revokedAt")),
+        created_at=instant(node["createdAt"]),
+        expires_at=instant_or_none(node.get("expiresAt")),
+        last_used_at=instant_or_none(node.get("lastUsedAt")),
+        revoked_at=instant_or_none(node.get("revokedAt")),
     )
-
-
-def _instant(ms: int | None) -> datetime | None:
-    return None if ms is None else datetime.fromtimestamp(ms / 1000, UTC)
-
-
-def _ms(at: datetime) -> int:
-    return round(at.timestamp() * 1000)

@@ -10,6 +10,7 @@ from typing import LiteralString
 from graph_mem.core.model import ClientId, DealId, OrganizationId, Principal, Role, UserId
 from graph_mem.core.people import Assignment, Client, Deal, Member, Organization
 from graph_mem.store.db import Row, Tx, row, rows
+from graph_mem.store.times import ms
 
 LOAD_PRINCIPAL = """
 MATCH (u:User {id: $user})-[m:MEMBER_OF]->(:Organization {id: $org})
@@ -43,7 +44,7 @@ RETURN o.id AS id, o.id = $id AS created
 
 async def merge_organization(tx: Tx, *, name: str, new_id: str, at: datetime) -> tuple[Organization, bool]:
     """The organization called `name`, and whether it is new."""
-    found = await _one(tx, MERGE_ORGANIZATION, name=name, id=new_id, at=_ms(at))
+    found = await _one(tx, MERGE_ORGANIZATION, name=name, id=new_id, at=ms(at))
     return Organization(OrganizationId(found["id"]), name), found["created"]
 
 
@@ -100,7 +101,7 @@ RETURN u.id AS id
 
 async def merge_member(tx: Tx, *, org_id: OrganizationId, name: str, role: Role, new_id: str, at: datetime) -> UserId:
     """The user called `name`, now a member of `org_id` in `role`."""
-    found = await _one(tx, MERGE_MEMBER, org=org_id, name=name, role=role.value, id=new_id, at=_ms(at))
+    found = await _one(tx, MERGE_MEMBER, org=org_id, name=name, role=role.value, id=new_id, at=ms(at))
     return UserId(found["id"])
 
 
@@ -133,7 +134,7 @@ LOCK_ORGANIZATION = "MATCH (o:Organization {id: $org}) SET o.lock = $at"
 
 async def lock_organization(tx: Tx, org_id: OrganizationId, *, at: datetime) -> None:
     """Let nobody else change the members of `org_id` before this transaction ends."""
-    await rows(tx, LOCK_ORGANIZATION, org=org_id, at=_ms(at))
+    await rows(tx, LOCK_ORGANIZATION, org=org_id, at=ms(at))
 
 
 REMOVE_MEMBER = """
@@ -158,8 +159,8 @@ async def remove_member(tx: Tx, *, org_id: OrganizationId, user_id: UserId, at: 
     A user who is a member nowhere keeps the id, as author of what they wrote, and gives up the name: whoever
     takes it next is somebody else and inherits no private partition.
     """
-    await rows(tx, REMOVE_MEMBER, org=org_id, user=user_id, at=_ms(at))
-    await rows(tx, RELEASE_NAME, user=user_id, at=_ms(at))
+    await rows(tx, REMOVE_MEMBER, org=org_id, user=user_id, at=ms(at))
+    await rows(tx, RELEASE_NAME, user=user_id, at=ms(at))
 
 
 MERGE_CLIENT = """
@@ -172,7 +173,7 @@ RETURN c.id AS id
 
 async def merge_client(tx: Tx, *, org_id: OrganizationId, name: str, new_id: str, at: datetime) -> Client:
     """The client of `org_id` called `name`."""
-    found = await _one(tx, MERGE_CLIENT, org=org_id, name=name, id=new_id, at=_ms(at))
+    found = await _one(tx, MERGE_CLIENT, org=org_id, name=name, id=new_id, at=ms(at))
     return Client(ClientId(found["id"]), name)
 
 
@@ -186,7 +187,7 @@ RETURN d.id AS id
 
 async def merge_deal(tx: Tx, *, org_id: OrganizationId, client: Client, name: str, new_id: str, at: datetime) -> Deal:
     """The deal of `client` called `name`."""
-    found = await _one(tx, MERGE_DEAL, org=org_id, client=client.id, name=name, id=new_id, at=_ms(at))
+    found = await _one(tx, MERGE_DEAL, org=org_id, client=client.id, name=name, id=new_id, at=ms(at))
     return Deal(DealId(found["id"]), client, name)
 
 
@@ -225,7 +226,7 @@ RETURN t.id AS id
 
 async def assign(tx: Tx, *, org_id: OrganizationId, user_id: UserId, target: ClientId | DealId, at: datetime) -> bool:
     """Whether the member is now assigned to `target`; False if there is no such member or target."""
-    return await row(tx, ASSIGN, org=org_id, user=user_id, target=target, at=_ms(at)) is not None
+    return await row(tx, ASSIGN, org=org_id, user=user_id, target=target, at=ms(at)) is not None
 
 
 UNASSIGN = """
@@ -272,7 +273,3 @@ async def _one(tx: Tx, statement: LiteralString, **parameters: object) -> Row:
     found = await row(tx, statement, **parameters)
     assert found is not None, "a statement that merges returns one row"  # noqa: S101 # an invariant of Cypher
     return found
-
-
-def _ms(at: datetime) -> int:
-    return round(at.timestamp() * 1000)
