@@ -65,8 +65,8 @@ CREATE VECTOR INDEX passages IF NOT EXISTS FOR (n:Chunk|Fact) ON (n.embedding)
   WITH [n.partition, n.scope, n.standing, n.kind, n.label, n.validFrom, n.validTo, n.createdAt, n.occurredAt]
   OPTIONS {indexConfig: {`vector.dimensions`: $dimension, `vector.similarity_function`: 'cosine', `vector.quantization.enabled`: false}};
 // `pieces` (core/words.py) holds what the analyzer would not find: parts of identifiers, character pairs of scripts
-// written without spaces, words without their accents.
-CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:Memory|Chunk|Fact) ON EACH [n.title, n.content, n.keys, n.pieces]
+// written without spaces, words without their accents. A memory is Pending until its chunks stand for it.
+CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:Pending|Chunk|Fact) ON EACH [n.title, n.content, n.keys, n.pieces]
   OPTIONS {indexConfig: {`fulltext.analyzer`: 'english', `fulltext.eventually_consistent`: false}};
 CREATE FULLTEXT INDEX entity_names IF NOT EXISTS FOR (n:Entity) ON EACH [n.name, n.aliases, n.keys]
   OPTIONS {indexConfig: {`fulltext.analyzer`: 'standard-folding', `fulltext.eventually_consistent`: false}};

@@ -1,6 +1,5 @@
 """The filter words that a search unit carries, so that every filter works inside the full-text index."""
 
-import re
 from collections.abc import Iterable
 
 from graph_mem.core.model import Place, RecordKind, Standing, token
@@ -34,14 +33,3 @@ def tags(
     """The `keys` of a Memory, Chunk or Fact: each an index token, see `core.model.token`."""
     keys = [place.partition_token, place.scope_token, standing_tag(standing), kind_tag(kind), label_tag(label)]
     return [*keys, *([source] if source else []), *map(entity_tag, sorted(entity_ids))]
-
-
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3040-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7ff"
-    "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
-)
-
-
-def unspaced(text: str) -> bool:
-    """Whether `text` holds a script whose words are not set apart by spaces (or, Korean, not only by them)."""
-    return bool(_UNSPACED.search(text))

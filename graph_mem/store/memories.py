@@ -1,10 +1,13 @@
 """Memories: accepted texts, their chunks, and the pages that list them."""
 
+# Vector.from_numpy leaves its argument untyped.
+# pyright: reportUnknownMemberType=false
+
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, LiteralString
+from typing import Any
 
 from neo4j.vector import Vector
 
@@ -20,19 +23,17 @@ from graph_mem.core.model import (
     Standing,
     UserId,
 )
-from graph_mem.core.tags import tags, unspaced
+from graph_mem.core.tags import tags
 from graph_mem.core.vectors import Vectors
+from graph_mem.core.words import pieces
 from graph_mem.store.db import Tx, row, rows
 from graph_mem.store.records import interval_properties, memory_columns, memory_of
 from graph_mem.store.times import instant, ms
 from graph_mem.store.visibility import access, admitted, place_properties, visible
 
-_MARK_UNSPACED: LiteralString = "FOREACH (_ IN CASE WHEN new.unspaced THEN [1] ELSE [] END | SET n:Unspaced)"
-
-CREATE = f"""
+CREATE = """
 UNWIND $memories AS new
-CREATE (n:Memory) SET n = new.properties
-{_MARK_UNSPACED}
+CREATE (n:Memory:Pending) SET n = new
 """
 BY_ID = f"""
 MATCH (m:Memory) WHERE m.id IN $ids AND {visible("m")} AND m.standing <> 'ERASED'
@@ -70,67 +71,74 @@ UNWIND $records AS one
 MATCH (m:Memory {id: one.id}) WHERE m.partition = one.partition AND m.standing <> 'ERASED'
 SET m.processing = $processing, m.failure = one.failure
 """
-REPLACE_CHUNKS = f"""
+REPLACE_CHUNKS = """
 UNWIND $memories AS one
-MATCH (m:Memory {{id: one.id}}) WHERE m.partition = one.partition AND m.version = one.version
+MATCH (m:Memory {id: one.id}) WHERE m.partition = one.partition AND m.version = one.version
   AND m.standing <> 'ERASED'
 SET m.lock = one.id
 WITH m, one WHERE m.version = one.version AND m.standing <> 'ERASED'
-CALL (m) {{
-  MATCH (old:Chunk {{memoryId: m.id}}) WHERE old.partition = m.partition
+CALL (m) {
+  MATCH (old:Chunk {memoryId: m.id}) WHERE old.partition = m.partition
   DETACH DELETE old
-}}
-SET m.processing = 'READY', m.failure = null, m.content = null
-CALL (m, one) {{
+}
+REMOVE m:Pending
+SET m.processing = 'READY', m.failure = null, m.content = null, m.pieces = null
+CALL (m, one) {
   UNWIND one.chunks AS new
-  CREATE (n:Chunk {{
+  CREATE (n:Chunk {
     id: m.id + '/' + new.seq, memoryId: m.id, seq: new.seq, start: new.start, end: new.end, title: m.title,
-    content: new.content, embedding: toFloatList(new.embedding), keys: one.keys, kind: 'memory', label: m.label,
+    content: new.content, pieces: new.pieces, embedding: toFloatList(new.embedding), keys: one.keys, kind: 'memory', label: m.label,
     org: m.org, owner: m.owner, level: m.level, clientId: m.clientId, dealId: m.dealId, partition: m.partition,
     scope: m.scope, standing: m.standing, validFrom: m.validFrom, validTo: m.validTo, knownFrom: m.knownFrom,
-    knownTo: m.knownTo, createdAt: m.createdAt
-  }})
+    knownTo: m.knownTo, gaps: m.gaps, createdAt: m.createdAt, occurredAt: coalesce(m.occurredAt, m.createdAt)
+  })
   CREATE (n)-[:PART_OF]->(m)
-  {_MARK_UNSPACED}
-}}
+}
 WITH m
-CALL (m) {{
-  MATCH (n:Chunk {{memoryId: m.id}}) WHERE n.partition = m.partition
+CALL (m) {
+  MATCH (n:Chunk {memoryId: m.id}) WHERE n.partition = m.partition
   WITH n ORDER BY n.seq
   WITH collect(n) AS chunks
   UNWIND range(0, size(chunks) - 2) AS i
   WITH chunks[i] AS earlier, chunks[i + 1] AS later
   CREATE (earlier)-[:NEXT]->(later)
-}}
+}
 RETURN m.id AS id
 """
 LINK_SOURCES = """
 UNWIND $memories AS one
-MERGE (s:Source {key: one.source})
-SET s.lock = one.id
-WITH one
-MATCH (m:Memory {id: one.id}) WHERE m.partition = one.partition
-CALL (m) {
-  OPTIONAL MATCH (before:Memory) WHERE before.sourceKey = m.sourceKey AND before.id < m.id
-    AND before.processing = 'READY' AND before.partition = m.partition
-  WITH before ORDER BY before.id DESC LIMIT 1
-  OPTIONAL MATCH (last:Chunk {memoryId: before.id}) WHERE last.partition = before.partition
-  RETURN last ORDER BY last.seq DESC LIMIT 1
+CALL (one) {
+  MERGE (s:Source {key: one.source})
+  SET s.lock = one.id
+  WITH one
+  MATCH (m:Memory {id: one.id}) WHERE m.partition = one.partition
+  CALL (m) {
+    MATCH (n:Chunk {memoryId: m.id}) WHERE n.partition = m.partition
+    WITH n ORDER BY n.seq
+    RETURN collect(n) AS chunks
+  }
+  CALL (m) {
+    OPTIONAL MATCH (before:Memory) WHERE before.sourceKey = m.sourceKey AND before.id < m.id
+      AND before.processing = 'READY' AND before.partition = m.partition
+    WITH before ORDER BY before.id DESC LIMIT 1
+    OPTIONAL MATCH (n:Chunk {memoryId: before.id}) WHERE n.partition = before.partition
+    RETURN n AS left ORDER BY n.seq DESC LIMIT 1
+  }
+  CALL (m) {
+    OPTIONAL MATCH (after:Memory) WHERE after.sourceKey = m.sourceKey AND after.id > m.id
+      AND after.processing = 'READY' AND after.partition = m.partition
+    WITH after ORDER BY after.id LIMIT 1
+    OPTIONAL MATCH (n:Chunk {memoryId: after.id, seq: 0}) WHERE n.partition = after.partition
+    RETURN n AS right
+  }
+  WITH left, right, chunks[0] AS first, chunks[-1] AS final
+  OPTIONAL MATCH (left)-[out:NEXT]->(other) WHERE other <> first
+  OPTIONAL MATCH (another)-[into:NEXT]->(right) WHERE another <> final
+  DELETE out, into
+  WITH DISTINCT left, right, first, final
+  FOREACH (_ IN CASE WHEN left IS NULL THEN [] ELSE [1] END | MERGE (left)-[:NEXT]->(first))
+  FOREACH (_ IN CASE WHEN right IS NULL THEN [] ELSE [1] END | MERGE (final)-[:NEXT]->(right))
 }
-CALL (m) {
-  OPTIONAL MATCH (after:Memory) WHERE after.sourceKey = m.sourceKey AND after.id > m.id
-    AND after.processing = 'READY' AND after.partition = m.partition
-  WITH after ORDER BY after.id LIMIT 1
-  OPTIONAL MATCH (next:Chunk {memoryId: after.id, seq: 0}) WHERE next.partition = after.partition
-  RETURN next LIMIT 1
-}
-MATCH (n:Chunk {memoryId: m.id}) WHERE n.partition = m.partition
-WITH last, next, n ORDER BY n.seq
-WITH last, next, collect(n) AS chunks
-WITH last, next, chunks[0] AS first, chunks[-1] AS final
-CALL (last, next) { MATCH (last)-[over:NEXT]->(next) DELETE over }
-FOREACH (_ IN CASE WHEN last IS NULL THEN [] ELSE [1] END | CREATE (last)-[:NEXT]->(first))
-FOREACH (_ IN CASE WHEN next IS NULL THEN [] ELSE [1] END | CREATE (final)-[:NEXT]->(next))
 """
 
 
@@ -164,9 +172,7 @@ class Processed:
 
 async def create(tx: Tx, memories: Sequence[Memory]) -> None:
     """Store new memories, each at once found by its words."""
-    await rows(
-        tx, CREATE, memories=[{"properties": _properties(m), "unspaced": unspaced(m.text or "")} for m in memories]
-    )
+    await rows(tx, CREATE, memories=[_properties(memory) for memory in memories])
 
 
 def _properties(memory: Memory) -> dict[str, Any]:
@@ -181,6 +187,7 @@ def _properties(memory: Memory) -> dict[str, Any]:
         "title": memory.title,
         "text": memory.text,
         "content": memory.text,
+        "pieces": pieces(f"{memory.title or ''} {memory.text or ''}"),
         "metadata": None if memory.metadata is None else json.dumps(memory.metadata, ensure_ascii=False),
         "processing": memory.processing.value,
         "standing": memory.standing.value,
@@ -305,7 +312,7 @@ def _chunks(one: Processed) -> dict[str, Any]:
                 "start": passage.start,
                 "end": passage.end,
                 "content": passage.content,
-                "unspaced": unspaced(passage.content),
+                "pieces": pieces(passage.content),
                 "embedding": Vector.from_numpy(vector),
             }
             for passage, vector in zip(one.passages, one.embeddings, strict=True)
