@@ -1,0 +1,65 @@
+"""History: one node for each event in a record's life, connected to nothing, so that it outlives the record."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from graph_mem.core.model import Event, Page, Place, Principal
+from graph_mem.store.db import Row, Tx, rows
+from graph_mem.store.times import instant, ms
+from graph_mem.store.visibility import access, admitted, place_properties, visible
+
+APPEND = """
+UNWIND $events AS new
+CREATE (e:Event) SET e = new
+"""
+HISTORY = f"""
+MATCH (e:Event {{recordId: $id}})
+WHERE {visible("e")} AND ($afterAt IS NULL OR e.at > $afterAt OR (e.at = $afterAt AND e.id > $afterId))
+WITH e ORDER BY e.at, e.id LIMIT $limit
+RETURN e {{.id, .org, .owner, .level, .clientId, .dealId, .recordId, .at, .by, .kind, .version, .detail,
+  .strength}} AS node
+"""
+
+
+async def append(tx: Tx, place: Place, *events: Event) -> None:
+    """Add `events` of records at `place` to their history."""
+    await rows(tx, APPEND, events=[{**place_properties(place), **_properties(event)} for event in events])
+
+
+async def history(tx: Tx, principal: Principal, record_id: str, page: Page) -> list[Event]:
+    """What happened to a record, oldest first; one event more than `page.first` when there are more.
+
+    Page keys: (at, id). The events of an erased record are still here.
+    """
+    at, id = page.after or (None, None)
+    after = ms(at) if isinstance(at, datetime) else at
+    found = await rows(tx, HISTORY, id=record_id, afterAt=after, afterId=id, limit=page.first + 1, **access(principal))
+    return admitted(principal, (row["node"] for row in found), _event)
+
+
+def _properties(event: Event) -> dict[str, Any]:
+    return {
+        "id": event.id,
+        "recordId": event.record_id,
+        "at": ms(event.at),
+        "by": event.by,
+        "kind": event.kind,
+        "version": event.version,
+        "detail": None if event.detail is None else json.dumps(event.detail, ensure_ascii=False, sort_keys=True),
+        "strength": event.strength,
+    }
+
+
+def _event(node: Row) -> Event:
+    detail: str | None = node.get("detail")
+    return Event(
+        id=node["id"],
+        record_id=node["recordId"],
+        at=instant(node["at"]),
+        by=node["by"],
+        kind=node["kind"],
+        version=node.get("version"),
+        detail=json.loads(detail) if detail else None,
+        strength=node.get("strength"),
+    )

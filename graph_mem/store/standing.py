@@ -1,0 +1,180 @@
+"""The one place that changes whether a record speaks for today.
+
+A record's standing decides whether search may return it, so it stands in the record, in its `keys`, and in both
+for each of its chunks; the keys that make a text and a slot unique (`dedupKey`, `activeKey`) are there exactly
+while the record is current. All of that changes together here, and nowhere else.
+
+Lock first, then read, then change: the lock is a blind write, which cannot deadlock with itself as long as every
+transaction locks slots before records, each in order of key, and all it needs at once.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString
+
+from graph_mem.core.model import FAR, Place, Principal, RecordId, RecordKind, Standing
+from graph_mem.core.tags import standing_tag
+from graph_mem.store.db import Row, Tx, row, rows
+from graph_mem.store.times import instant, ms
+from graph_mem.store.visibility import access, admit, place_of, visible
+
+_TAGS = [standing_tag(standing) for standing in Standing]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the rules ask of a locked record. `slot_key` is None for a memory."""
+
+    id: RecordId
+    kind: RecordKind
+    place: Place
+    label: str
+    position: bool
+    standing: Standing
+    version: int
+    valid_from: datetime
+    slot_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """Records that no other transaction changes before this one ends, and an instant after the last who did."""
+
+    at: datetime
+    records: Mapping[RecordId, Held]
+
+
+LOCK_SLOTS = f"""
+MATCH (r:Fact) WHERE r.id IN $ids AND {visible("r")}
+WITH DISTINCT r.slotKey AS key ORDER BY key
+MATCH (s:Slot {{key: key}})
+SET s.lock = $lock
+"""
+LOCK_RECORDS = f"""
+UNWIND $ids AS id
+MATCH (r:Memory|Fact {{id: id}})
+WHERE {visible("r")}
+SET r.lock = $lock
+"""
+READ_LOCKED = f"""
+WITH datetime.realtime().epochMillis AS now
+OPTIONAL MATCH (r:Memory|Fact) WHERE r.id IN $ids AND {visible("r")}
+OPTIONAL MATCH (s:Slot {{key: r.slotKey}})
+RETURN now, max(s.at) AS slotAt, collect(r {{.id, .org, .owner, .level, .clientId, .dealId, .kind, .label,
+  .position, .standing, .version, .validFrom, .slotKey}}) AS records
+"""
+
+
+async def lock(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> Locked:
+    """Those of `ids` that `principal` may see, locked to the end of the transaction with the slots of the facts."""
+    given = {"ids": sorted(ids), "lock": "".join(sorted(ids)), **access(principal)}
+    await rows(tx, LOCK_SLOTS, **given)
+    await rows(tx, LOCK_RECORDS, **given)
+    found = await row(tx, READ_LOCKED, **given)
+    assert found is not None  # noqa: S101  the statement returns one row whatever it matches
+    seen = [_held(node) for node in found["records"] if admit(principal, place_of(node), node["id"])]
+    at = max(found["now"], (found["slotAt"] or 0) + 1)
+    return Locked(instant(at), {held.id: held for held in seen})
+
+
+RETIRE = f"""
+UNWIND $ids AS id
+MATCH (r:Memory|Fact {{id: id}})
+WHERE {visible("r")}
+WITH r, r.standing = 'CURRENT' AND r.knownTo = $far AS known
+SET r.standing = $standing, r.keys = [key IN r.keys WHERE NOT key IN $tags] + $tag, r.version = r.version + 1,
+    r.knownTo = CASE WHEN known THEN $at ELSE r.knownTo END, r.dedupKey = null, r.activeKey = null
+WITH r
+OPTIONAL MATCH (:Slot {{key: r.slotKey}})-[held:CURRENT]->(r)
+DELETE held
+"""
+REVIVE = f"""
+UNWIND $ids AS id
+MATCH (r:Memory|Fact {{id: id}})
+WHERE {visible("r")}
+WITH r, r.knownTo AS since
+SET r.standing = $standing, r.keys = [key IN r.keys WHERE NOT key IN $tags] + $tag, r.version = r.version + 1,
+    r.knownFrom = CASE WHEN r.knownFrom = $far THEN $at ELSE r.knownFrom END, r.knownTo = $far,
+    r.gaps = CASE WHEN $wrongly AND since < $at THEN coalesce(r.gaps, []) + [since, $at] ELSE r.gaps END,
+    r.activeKey = r.seat
+WITH r
+MATCH (s:Slot {{key: r.slotKey}})
+MERGE (s)-[:CURRENT]->(r)
+"""
+FOLLOW = f"""
+UNWIND $ids AS id
+MATCH (r:Memory {{id: id}})
+WHERE {visible("r")}
+MATCH (c:Chunk {{memoryId: r.id}})
+WHERE {visible("c")}
+SET c.standing = r.standing, c.keys = [key IN c.keys WHERE NOT key IN $tags] + $tag,
+    c.knownFrom = r.knownFrom, c.knownTo = r.knownTo
+"""
+
+
+async def retire(tx: Tx, principal: Principal, ids: Collection[RecordId], *, to: Standing, at: datetime) -> None:
+    """Take locked records out of everyday answers, as `to`. What was current until `at` is known until then."""
+    await _change(tx, RETIRE, principal, ids, {"standing": to, "at": ms(at)})
+
+
+async def revive(tx: Tx, principal: Principal, ids: Collection[RecordId], *, at: datetime, wrongly: bool) -> None:
+    """Make locked records current. `wrongly`: they ought never to have been away, which history keeps as a gap.
+
+    A fact takes its seat again, which must be free. A memory is unique by its text only once `claim_text` says so.
+    """
+    await _change(tx, REVIVE, principal, ids, {"standing": Standing.CURRENT, "at": ms(at), "wrongly": wrongly})
+
+
+async def _change(
+    tx: Tx, statement: LiteralString, principal: Principal, ids: Collection[RecordId], given: Mapping[str, Any]
+) -> None:
+    everything = {
+        **access(principal),
+        **given,
+        "ids": sorted(ids),
+        "tags": _TAGS,
+        "tag": standing_tag(given["standing"]),
+        "far": ms(FAR),
+    }
+    await rows(tx, statement, **everything)
+    await rows(tx, FOLLOW, **everything)
+
+
+LOCK_TEXT = """
+MERGE (l:Lease {name: $bucket})
+SET l.lock = $lock
+"""
+CLAIM_TEXT = f"""
+MATCH (r:Memory {{id: $id}})
+WHERE {visible("r")} AND r.standing = 'CURRENT'
+SET r.textHash = $hash
+WITH r, r.partition + '|' + r.scope + '|' + $hash AS dedupKey
+OPTIONAL MATCH (other:Memory {{dedupKey: dedupKey}})
+FOREACH (_ IN CASE WHEN other IS NULL THEN [1] ELSE [] END | SET r.dedupKey = dedupKey)
+RETURN CASE WHEN other.id <> r.id THEN other.id END AS other
+"""
+
+
+async def claim_text(tx: Tx, principal: Principal, id: RecordId, *, text_hash: str) -> RecordId | None:
+    """Make a current memory the one of its text in its partition and scope, or name the memory that is.
+
+    Copies of one text claim it one after the other: they meet at one of 256 locks.
+    """
+    await rows(tx, LOCK_TEXT, bucket=f"text {text_hash[:2]}", lock=id)
+    found = await row(tx, CLAIM_TEXT, id=id, hash=text_hash, **access(principal))
+    return RecordId(found["other"]) if found and found["other"] else None
+
+
+def _held(node: Row) -> Held:
+    return Held(
+        id=RecordId(node["id"]),
+        kind=RecordKind(node["kind"].upper()),
+        place=place_of(node),
+        label=node["label"],
+        position=bool(node.get("position")),
+        standing=Standing(node["standing"]),
+        version=node["version"],
+        valid_from=instant(node["validFrom"]),
+        slot_key=node.get("slotKey"),
+    )
