@@ -87,7 +87,8 @@ CALL (m, one) {
   UNWIND one.chunks AS new
   CREATE (n:Chunk {
     id: m.id + '/' + new.seq, memoryId: m.id, seq: new.seq, start: new.start, end: new.end, title: m.title,
-    content: new.content, pieces: new.pieces, embedding: toFloatList(new.embedding), keys: one.keys, kind: 'memory', label: m.label,
+    content: new.content, pieces: new.pieces, embedding: toFloatList(new.embedding), keys: one.keys,
+    kind: 'memory', label: m.label,
     org: m.org, owner: m.owner, level: m.level, clientId: m.clientId, dealId: m.dealId, partition: m.partition,
     scope: m.scope, standing: m.standing, validFrom: m.validFrom, validTo: m.validTo, knownFrom: m.knownFrom,
     knownTo: m.knownTo, gaps: m.gaps, createdAt: m.createdAt, occurredAt: coalesce(m.occurredAt, m.createdAt)
