@@ -65,6 +65,7 @@ class LocalServer:
     def __init__(self, home: Path, engine: Engine) -> None:
         self.home = home.resolve()
         self._engine = engine
+        self._child: subprocess.Popen[bytes] | None = None
 
     @property
     def log(self) -> Path:
@@ -117,6 +118,8 @@ class LocalServer:
         running = self.process()
         if running is not None:
             stop_process(running)
+        if self._child is not None:
+            self._child.wait()
         return running is not None
 
     def admin(self, *arguments: str) -> str:
@@ -178,10 +181,10 @@ class LocalServer:
     def _spawn(self) -> psutil.Process:
         # A session of its own: Ctrl-C in a terminal reaches graph-mem alone, which then stops the server last.
         with self.log.open("w") as log:
-            child = subprocess.Popen(
+            self._child = subprocess.Popen(
                 self._command(), cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-        return psutil.Process(child.pid)
+        return psutil.Process(self._child.pid)
 
     def _await_ready(self, process: psutil.Process) -> None:
         address = self.address()

@@ -1,0 +1,55 @@
+"""One real Neo4j for the whole run: the one in GRAPH_MEM_NEO4J_URI, else one of our own in a temporary folder."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from graph_mem.config import Settings
+from graph_mem.local.artifacts import Cache, read_lock
+from graph_mem.local.conf import Memory, Ports
+from graph_mem.local.java import find_java
+from graph_mem.local.server import Address, Engine, LocalServer
+from graph_mem.store.db import Database
+from graph_mem.store.migrate import migrate
+
+REPOSITORY = Path(__file__).parents[1]
+DIMENSION = 384
+TEST_MEMORY = Memory(heap_mib=1024, pagecache_mib=128)
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    """The locked Neo4j out of the user's cache, fetched if it is not there."""
+    cache = Cache(Settings().cache_dir)
+    engine = Engine(lock=read_lock(), cache=cache, java=find_java(), memory=TEST_MEMORY)
+    cache.ensure(engine.artifacts())
+    return engine
+
+
+@pytest.fixture(scope="session")
+def neo4j_address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    """Where the Neo4j of this run listens; its content outlives a test, so each test makes an organization."""
+    given = Settings()
+    if given.neo4j_uri is not None:
+        assert given.neo4j_password is not None
+        yield Address(given.neo4j_uri, "", given.neo4j_user, given.neo4j_password.get_secret_value())
+        return
+    server = LocalServer(tmp_path_factory.mktemp("instance") / "neo4j", request.getfixturevalue("engine"))
+    try:
+        yield server.start(Ports(bolt=0, http=0))
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+async def database(neo4j_address: Address) -> AsyncIterator[Database]:
+    """A pool on it, the schema applied."""
+    database = Database.connect(
+        neo4j_address.uri, user=neo4j_address.user, password=neo4j_address.password, database="neo4j"
+    )
+    try:
+        await migrate(database, REPOSITORY / "schema", dimension=DIMENSION)
+        yield database
+    finally:
+        await database.close()
