@@ -80,17 +80,17 @@ class Database:
         """The result of `work` in a read transaction, on a replica where there are some."""
         return await self._run(work, access=READ_ACCESS)
 
-    async def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+    async def write(self, work: Callable[[Tx], Awaitable[T]], *, timeout_s: float | None = None) -> T:
         """The result of `work` in a write transaction, committed."""
-        return await self._run(work, access=WRITE_ACCESS)
+        return await self._run(work, access=WRITE_ACCESS, timeout_s=timeout_s)
 
     @property
     def retries(self) -> int:
         """How often a transaction had to be run again."""
         return self.attempts - self.transactions
 
-    async def _run(self, work: Callable[[Tx], Awaitable[T]], *, access: str) -> T:
-        @unit_of_work(timeout=self._timeout_s)
+    async def _run(self, work: Callable[[Tx], Awaitable[T]], *, access: str, timeout_s: float | None = None) -> T:
+        @unit_of_work(timeout=timeout_s or self._timeout_s)
         async def counted(tx: Tx) -> T:
             self.attempts += 1
             return await work(tx)

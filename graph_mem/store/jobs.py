@@ -46,6 +46,13 @@ MATCH (j:Job) WHERE j.id IN $ids AND j.lease = $lease
 DELETE j
 RETURN count(*) AS finished
 """
+HELD = """
+UNWIND $ids AS id
+MATCH (j:Job {id: id})
+SET j.lock = $lease
+WITH j WHERE j.lease = $lease
+RETURN j.id AS id
+"""
 HURRY = """
 MATCH (j:Job {recordId: $recordId, org: $org, kind: $kind})
 SET j.runAfter = j.rank, j.attempts = 0, j.lease = null
@@ -131,6 +138,11 @@ async def postpone(tx: Tx, delays_ms: dict[str, int], *, lease: str, error: str)
 async def release(tx: Tx, ids: Sequence[str], *, lease: str) -> None:
     """Give jobs back untouched, due at once: an orderly shutdown."""
     await rows(tx, RELEASE, ids=list(ids), lease=lease)
+
+
+async def held(tx: Tx, ids: Sequence[str], *, lease: str) -> set[str]:
+    """Those of `ids` that are still leased to `lease`, and stay so to the end of the transaction."""
+    return {found["id"] for found in await rows(tx, HELD, ids=sorted(ids), lease=lease)}
 
 
 async def finish(tx: Tx, ids: Sequence[str], *, lease: str) -> int:

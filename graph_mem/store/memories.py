@@ -68,7 +68,7 @@ RETURN {memory_columns("m")} AS node
 """
 MARK = """
 UNWIND $records AS one
-MATCH (m:Memory {id: one.id}) WHERE m.partition = one.partition AND m.standing <> 'ERASED'
+MATCH (m:Memory {id: one.id}) WHERE m.partition = one.partition AND m.standing <> 'ERASED' AND m.processing <> 'READY'
 SET m.processing = $processing, m.failure = one.failure
 """
 REPLACE_CHUNKS = """
@@ -278,7 +278,7 @@ async def to_process(tx: Tx, keys: Sequence[Key]) -> list[Memory]:
 
 
 async def mark(tx: Tx, failures: dict[Key, str | None], processing: Processing) -> None:
-    """Set how far the work on some memories has come, each with its failure or None."""
+    """Set how far the work on memories that are not READY has come, each with its failure or None."""
     records = [{"id": key.id, "partition": key.partition, "failure": why} for key, why in failures.items()]
     await rows(tx, MARK, records=records, processing=processing.value)
 

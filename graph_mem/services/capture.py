@@ -1,0 +1,188 @@
+"""Accepting a text: checked, stored with its job in one transaction, acknowledged. No model is asked here."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from graph_mem.core.model import (
+    Event,
+    Interval,
+    Memory,
+    Place,
+    Principal,
+    Processing,
+    RecordId,
+    Scope,
+    Signals,
+    Source,
+    SourceKind,
+    Standing,
+)
+from graph_mem.core.text import check_name, check_text
+from graph_mem.core.vocabulary import Vocabulary
+from graph_mem.errors import Conflict, InvalidInput, NotFound
+from graph_mem.services import Deps
+from graph_mem.store import audit, jobs, memories, scopes
+from graph_mem.store.db import Tx
+
+PROCESS = "process_memory"
+"""The kind of job that makes a SAVED memory READY."""
+
+_MAX_METADATA_BYTES = 64 * 1024
+_TRUST = {
+    SourceKind.USER: 0.8,
+    SourceKind.DOCUMENT: 0.8,
+    SourceKind.AGENT: 0.6,
+    SourceKind.TRANSCRIPT: 0.6,
+    SourceKind.IMPORT: 0.6,
+    SourceKind.RUN: 0.5,
+    SourceKind.RECALLED: 0.3,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewMemory:
+    """What a caller wants to be remembered, unchecked."""
+
+    text: str
+    label: str = "note"
+    title: str | None = None
+    client_id: str | None = None
+    deal_id: str | None = None
+    private: bool = False
+    source_kind: SourceKind = SourceKind.USER
+    source_uri: str | None = None
+    occurred_at: datetime | None = None
+    run_id: str | None = None
+    importance: float | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+async def accept(deps: Deps, principal: Principal, new: NewMemory) -> Memory:
+    """Store `new` and answer with it, SAVED. Whatever is wrong is an error, and nothing is stored."""
+    return (await accept_all(deps, principal, [new]))[0]
+
+
+async def accept_all(deps: Deps, principal: Principal, new: Sequence[NewMemory], *, rank: int = 0) -> list[Memory]:
+    """Store all of `new` in one transaction, or none. `rank`: see `store.jobs`; those of an import follow it."""
+    vocabulary = await deps.settings.vocabulary(principal.org_id)
+    checked = [_checked(one, vocabulary) for one in new]
+    now = deps.clock()
+    ids = [RecordId(deps.new_id("mem")) for _ in checked]
+    job_ids, event_ids = [deps.new_id("job") for _ in checked], [deps.new_id("evt") for _ in checked]
+
+    async def work(tx: Tx) -> list[Memory]:
+        places = await _places(tx, principal, checked)
+        made = [
+            _memory(id, one, place, vocabulary=vocabulary, principal=principal, now=now)
+            for id, one, place in zip(ids, checked, places, strict=True)
+        ]
+        await memories.create(tx, made)
+        work_to_do = enumerate(zip(job_ids, made, strict=True), start=rank)
+        await jobs.enqueue(tx, [_job(id, memory, rank=place) for place, (id, memory) in work_to_do], now=now)
+        for id, memory in zip(event_ids, made, strict=True):
+            await audit.append(tx, memory.place, _saved(id, memory, principal))
+        return made
+
+    accepted = await deps.db.write(work)
+    deps.wakeups.notify()
+    return accepted
+
+
+async def retry(deps: Deps, principal: Principal, id: str) -> Memory:
+    """Have a FAILED memory processed again, now.
+
+    Errors: NotFound; Conflict if its processing has not failed.
+    """
+
+    async def work(tx: Tx) -> Memory:
+        found = await memories.by_ids(tx, principal, [RecordId(id)])
+        if not found:
+            raise NotFound(id, path=("id",))
+        if found[0].processing is not Processing.FAILED:
+            raise Conflict(f"Processing is {found[0].processing}, expected FAILED.", current_version=found[0].version)
+        key = memories.Key(found[0].id, found[0].place.partition_token)
+        if not await jobs.hurry(tx, found[0].id, org_id=principal.org_id, kind=PROCESS):
+            await jobs.enqueue(tx, [_job(job_id, found[0], rank=0)], now=now)
+        await memories.mark(tx, {key: None}, Processing.SAVED)
+        return (await memories.by_ids(tx, principal, [found[0].id]))[0]
+
+    now, job_id = deps.clock(), deps.new_id("job")
+    memory = await deps.db.write(work)
+    deps.wakeups.notify()
+    return memory
+
+
+async def _places(tx: Tx, principal: Principal, new: Sequence[NewMemory]) -> list[Place]:
+    """Where each of `new` will live; a scope that several share is looked up once."""
+    resolved: dict[tuple[str | None, str | None], Scope] = {}
+    for one in new:
+        named = (one.client_id, one.deal_id)
+        if named not in resolved:
+            resolved[named] = await scopes.resolve(tx, principal, client_id=one.client_id, deal_id=one.deal_id)
+    owners = (principal.user_id if one.private else None for one in new)
+    return [
+        Place(principal.org_id, resolved[one.client_id, one.deal_id], owner)
+        for one, owner in zip(new, owners, strict=True)
+    ]
+
+
+def _checked(new: NewMemory, vocabulary: Vocabulary) -> NewMemory:
+    """`new` itself; InvalidInput for what cannot be stored."""
+    check_text(new.text)
+    vocabulary.label(new.label)
+    for name, value in (("title", new.title), ("sourceUri", new.source_uri), ("runId", new.run_id)):
+        if value is not None:
+            check_name(value, path=(name,))
+    if new.importance is not None and not 0 <= new.importance <= 1:
+        raise InvalidInput(f"The importance is {new.importance}, expected 0 to 1.", path=("importance",))
+    size = len(json.dumps(new.metadata, ensure_ascii=False).encode(errors="replace"))
+    if size > _MAX_METADATA_BYTES:
+        raise InvalidInput(
+            f"The metadata has {size} bytes as JSON, expected at most {_MAX_METADATA_BYTES}.", path=("metadata",)
+        )
+    return new
+
+
+def _memory(
+    id: RecordId, new: NewMemory, place: Place, *, vocabulary: Vocabulary, principal: Principal, now: datetime
+) -> Memory:
+    label = vocabulary.label(new.label)
+    trust = _TRUST[new.source_kind]
+    return Memory(
+        id=id,
+        place=place,
+        label=label.name,
+        position=label.position,
+        text=new.text,
+        source=Source(
+            kind=new.source_kind,
+            author=principal.user_id,
+            uri=new.source_uri,
+            run_id=new.run_id,
+            occurred_at=new.occurred_at,
+            trust=trust,
+        ),
+        processing=Processing.SAVED,
+        standing=Standing.CURRENT,
+        version=1,
+        importance=label.default_importance if new.importance is None else new.importance,
+        created_at=now,
+        fresh_at=now,
+        interval=Interval(valid_from=new.occurred_at or now, known_from=now),
+        signals=Signals(last_validated_at=now, source_trust=trust),
+        title=new.title,
+        metadata=new.metadata,
+    )
+
+
+def _job(id: str, memory: Memory, *, rank: int) -> jobs.NewJob:
+    return jobs.NewJob(id, PROCESS, memory.id, memory.place.org_id, memory.place.partition_token, rank)
+
+
+def _saved(id: str, memory: Memory, principal: Principal) -> Event:
+    return Event(
+        id, memory.id, memory.created_at, principal.user_id, "saved", version=1, detail={"label": memory.label}
+    )
