@@ -12,7 +12,6 @@ config_sentence_transformers.json    prompts
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 from graph_mem.models.profile import DEFAULT_MODEL, E5_SMALL_INT8
@@ -60,37 +59,18 @@ E5_SMALL_FILES: dict[str, object] = {
 }
 
 
-def write_model_folder(*, weights: Path, tokenizer: Path, target: Path) -> Path:
-    """Make `target` the folder of e5-small-v2 from its two files; a folder that is complete is left alone.
+def complete_model_folder(folder: Path) -> Path:
+    """`folder`, which holds weights and tokenizer of e5-small-v2, with the small files around them.
 
-    Written beside and renamed, so that a reader never sees half of it.
+    Each file is written beside and renamed, so that another process never reads half of one.
     """
-    if is_complete(target):
-        return target
-    staging = target.with_name(f"{target.name}.{os.getpid()}.part")
-    shutil.rmtree(staging, ignore_errors=True)
-    (staging / WEIGHTS).parent.mkdir(parents=True)
-    shutil.copyfile(weights, staging / WEIGHTS)
-    shutil.copyfile(tokenizer, staging / TOKENIZER)
     for name, content in E5_SMALL_FILES.items():
-        path = staging / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    _put(staging, target)
-    return target
-
-
-def is_complete(folder: Path) -> bool:
-    """Whether every file of the layout is there."""
-    return all((folder / name).is_file() for name in (WEIGHTS, TOKENIZER, *map(Path, E5_SMALL_FILES)))
-
-
-def _put(staging: Path, target: Path) -> None:
-    try:
-        staging.rename(target)
-    except OSError:
-        if is_complete(target):  # another process was first
-            shutil.rmtree(staging, ignore_errors=True)
-            return
-        shutil.rmtree(target, ignore_errors=True)
-        staging.rename(target)
+        path = folder / name
+        text = json.dumps(content, indent=2) + "\n"
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f"{path.name}.{os.getpid()}")
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    return folder
