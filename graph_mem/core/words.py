@@ -1,0 +1,73 @@
+"""The words of a text that an analyzer for English would not find: `pieces`, written when a text is indexed and asked
+for when it is searched.
+
+Three kinds. Identifiers (`RX-7741-Q`, `C:\\repo\\a.py`, `getUserName`, `ana@acme.example`) as one word and by their parts.
+Scripts written without spaces, and Hangul, by overlapping pairs of characters. Words with accents without them.
+"""
+
+import re
+import unicodedata
+
+_RUN = re.compile(r"\S+")
+_PART = re.compile(r"[^\W_]+")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]+"
+)
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
+_JOINED = re.compile(r"[^\W_][_:./\\@+#~=&-]+[^\W_]")
+_TELLING = re.compile(r"[_:./\\@+#~=&]|[^\W\d_].*\d|\d.*[^\W\d_]|[a-z][A-Z]")
+_KEPT_WHOLE = re.compile(r"[_.:]")
+_MARKS = re.compile("[\u0300-\u036f]")
+_LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ł": "l", "ı": "i", "þ": "th"})
+_MAX_PART = 100
+"""Characters of one part that are indexed; far below what Lucene takes as one term."""
+
+
+def pieces(text: str) -> list[str]:
+    """The pieces of `text`, each once, in order of appearance; none for plain English words."""
+    found: dict[str, None] = {}
+    for run in _RUN.findall(text):
+        if run.isascii() and run.isalpha() and (run.islower() or run.isupper() or run.istitle()):
+            continue
+        found.update(dict.fromkeys(_pieces_of(run)))
+    return list(found)
+
+
+def _pieces_of(run: str) -> list[str]:
+    spaced = _UNSPACED.sub(" ", run)
+    pairs = [pair for block in _UNSPACED.findall(run) for pair in _pairs(block)]
+    return pairs + [piece for word in spaced.split() for piece in (*_identifier(word), *_plain(word))]
+
+
+def _pairs(block: str) -> list[str]:
+    """Overlapping pairs of characters as words that no analyzer takes apart; a lone character by itself."""
+    block = unicodedata.normalize("NFKC", block)
+    pairs = [block[i : i + 2] for i in range(max(1, len(block) - 1))]
+    return [f"u{'x'.join(f'{ord(character):x}' for character in pair)}0" for pair in pairs]
+
+
+def _identifier(word: str) -> list[str]:
+    """The whole of an identifier joined by `_`, then the parts that the analyzer leaves together."""
+    parts = _PART.findall(word)
+    if not _TELLING.search(word) or not any(part[0].isalpha() for part in parts):
+        return []
+    whole = ["_".join(map(folded, parts))[: 2 * _MAX_PART]] if _JOINED.search(word) else []
+    humps = [hump for part in parts for hump in _CAMEL.split(part)]
+    small = humps if len(humps) > len(parts) or _KEPT_WHOLE.search(word) else []
+    return [*whole, *(folded(hump)[:_MAX_PART] for hump in (*small, *(parts if small else [])) if len(small) > 1)]
+
+
+def _plain(word: str) -> list[str]:
+    """Words with accents, without them."""
+    if word.isascii():
+        return []
+    return [plain for part in _PART.findall(word) if (plain := folded(part)[:_MAX_PART]) != part.lower()]
+
+
+def folded(word: str) -> str:
+    """`word` in lower case without the accents of Latin, Greek and Cyrillic letters."""
+    if word.isascii():
+        return word.lower()
+    bare = _MARKS.sub("", unicodedata.normalize("NFKD", word.casefold()))
+    return unicodedata.normalize("NFC", bare).translate(_LETTERS)
