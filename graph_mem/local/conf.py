@@ -65,6 +65,9 @@ def render(*, ports: Ports, memory: Memory, java_options: tuple[str, ...]) -> st
         "dbms.security.procedures.unrestricted": "gds.*",
         "dbms.usage_report.enabled": "false",
         "client.allow_telemetry": "false",
+        # Stops in 3 s instead of 13: nothing is lost, for the databases are closed before the connectors' wait.
+        "internal.dbms.bolt.netty_server_shutdown_quiet_period": "0",
+        "internal.dbms.bolt.netty_server_shutdown_timeout": "1",
     }
     jvm = [f"server.jvm.additional={option}" for option in java_options]
     return "\n".join([*(f"{key}={value}" for key, value in lines.items()), *jvm, ""])
