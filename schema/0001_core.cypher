@@ -57,6 +57,7 @@ CREATE RANGE INDEX job_due IF NOT EXISTS FOR (n:Job) ON (n.runAfter);
 CREATE RANGE INDEX job_record IF NOT EXISTS FOR (n:Job) ON (n.recordId);
 CREATE RANGE INDEX event_record IF NOT EXISTS FOR (n:Event) ON (n.recordId, n.at);
 CREATE RANGE INDEX trace_by IF NOT EXISTS FOR (n:Trace) ON (n.org, n.at);
+CREATE RANGE INDEX access_at IF NOT EXISTS FOR (n:AccessEntry) ON (n.org, n.at);
 CREATE RANGE INDEX idempotency_expiry IF NOT EXISTS FOR (n:Idempotency) ON (n.expiresAt);
 
 // Search: filters stand inside both indexes, so that a small partition in a big database fills its page.

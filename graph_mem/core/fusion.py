@@ -1,9 +1,9 @@
 """Two legs into one score: what words found and what meaning found, as shares that mean the same in every query.
 
 Raw scores do not compare: BM25 has no upper end and cosine lives in a narrow band. Here a cosine is placed between
-what unrelated and what equal texts have with the model in use, and BM25 is divided by an estimate of what a perfect match of
-this query could score. Neither looks at the other candidates, so that a tier says the same from query to query; both
-rank as well as stretching each list to 0..1 (bench/README.md).
+what unrelated and what equal texts have with the model in use, and BM25 is divided by an estimate of what a perfect
+match of this query could score. Neither looks at the other candidates, so that a tier says the same from query to
+query; both rank as well as stretching each list to 0..1 (bench/README.md).
 """
 
 import math

@@ -113,8 +113,8 @@ def likeness(one: frozenset[str], other: frozenset[str]) -> float:
 def diversify(ranked: Sequence[Ranked], words: Sequence[frozenset[str]], config: RetrievalConfig) -> list[Ranked]:
     """`ranked` so that a passage like one further up waits: maximal marginal relevance.
 
-    `words` belong to the first len(words) of `ranked`; what lies beyond keeps its place. The place in `ranked`, not the final
-    score, breaks ties, and scores count relative to the best. Source: Carbonell & Goldstein, SIGIR 1998.
+    `words` belong to the first len(words) of `ranked`; what lies beyond keeps its place. The place in `ranked` breaks
+    ties, and weights count relative to the best. Source: Carbonell & Goldstein, SIGIR 1998.
     """
     best = max((one.weight for one in ranked), default=0.0)
     pool = list(range(len(words)))

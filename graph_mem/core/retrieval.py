@@ -1,11 +1,10 @@
 """What a search is asked, how it is configured, and the account it leaves."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 from graph_mem.core.model import EntityId, Record, RecordId, RecordKind, Scope, UserId
 from graph_mem.errors import InvalidInput
@@ -129,7 +128,7 @@ class RetrievalConfig:
         """What this configuration has other than `defaults`, as plain JSON values."""
         mine = {name: getattr(self, name) for name in sorted(OVERRIDABLE)}
         return {
-            name: dict(value) if isinstance(value, Mapping) else value
+            name: dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
             for name, value in mine.items()
             if value != getattr(defaults, name)
         }
@@ -159,15 +158,15 @@ def _check_share(name: str, value: Any) -> None:
         raise InvalidInput(f"{camel(name)} is {value!r}, expected 0 to 1.", path=(camel(name),))
 
 
-def _check_strength_weights(weights: Any) -> None:
+def _check_strength_weights(weights: object) -> None:
     path = ("strengthWeights",)
-    if not isinstance(weights, Mapping) or set(weights) - set(SIGNALS):  # pyright: ignore[reportUnknownArgumentType] # JSON
+    given = cast("Mapping[str, object]", weights) if isinstance(weights, Mapping) else None
+    if given is None or set(given) - set(SIGNALS):
         raise InvalidInput(f"strengthWeights expects an object with some of: {', '.join(SIGNALS)}.", path=path)
-    for name, value in weights.items():  # pyright: ignore[reportUnknownVariableType] # JSON from a caller
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not math.isfinite(value) or not 0 <= value <= 100:
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
             raise InvalidInput(f"strengthWeights.{name} is {value!r}, expected 0 to 100.", path=path)
-    if not any(weights.values()):  # pyright: ignore[reportUnknownArgumentType] # JSON from a caller
+    if not any(given.values()):
         raise InvalidInput("strengthWeights are all 0, expected one above.", path=path)
 
 

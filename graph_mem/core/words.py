@@ -1,8 +1,8 @@
 """The words of a text that an analyzer for English would not find: `pieces`, written when a text is indexed and asked
 for when it is searched.
 
-Three kinds. Identifiers (`RX-7741-Q`, `C:\\repo\\a.py`, `getUserName`, `ana@acme.example`) as one word and by their parts.
-Scripts written without spaces, and Hangul, by overlapping pairs of characters. Words with accents without them.
+Three kinds. Identifiers (`RX-7741-Q`, `C:\\repo\\a.py`, `getUserName`, `ana@acme.example`) as one word and by their
+parts. Scripts written without spaces, and Hangul, by overlapping pairs of characters. Words with accents without them.
 """
 
 import re
