@@ -1,0 +1,60 @@
+"""What every command shares: its options, its settings, and how it answers people and programs."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+from rich.console import Console, RenderableType
+
+from graph_mem.config import Settings
+from graph_mem.errors import GraphMemError, SetupError
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Answer with one JSON document, on the last line.")]
+DataDirOption = Annotated[
+    Path | None, typer.Option("--data-dir", help="Where the instance keeps its state.", show_default=False)
+]
+
+
+class Output:
+    """Tables for people on stdout, or one JSON document for programs; everything else goes to stderr."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self.notes = Console(stderr=True)
+
+    def note(self, text: str) -> None:
+        """Say something that is not the answer."""
+        self.notes.print(text, highlight=False)
+
+    def show(self, document: object, view: RenderableType) -> None:
+        """The answer: `document` for programs, `view` for people."""
+        if self.as_json:
+            print(json.dumps(document, default=str), flush=True)  # noqa: T201 the contract with programs
+        else:
+            Console().print(view, highlight=False)
+
+
+def settings_for(data_dir: Path | None = None, **chosen: Any) -> Settings:
+    """The environment's settings, with what the command line chose instead.
+
+    Errors: SetupError naming the setting; never its value, which may be a secret.
+    """
+    given = {name: value for name, value in {"data_dir": data_dir, **chosen}.items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as problem:
+        wrong = problem.errors(include_input=False, include_url=False, include_context=False)
+        places = [f"GRAPH_MEM_{'_'.join(map(str, error['loc'])).upper()}: {error['msg']}" for error in wrong]
+        raise SetupError("; ".join(places)) from None
+
+
+def fail(problem: GraphMemError, *, as_json: bool) -> None:
+    """Answer with the error and end with status 1."""
+    if as_json:
+        document = {"error": {"code": problem.code, "message": problem.message}}
+        print(json.dumps(document), flush=True)  # noqa: T201 the contract with programs
+    Console(stderr=True).print(f"[red]{problem.code}[/red]", problem.message, markup=True, highlight=False)
+    sys.exit(1)
