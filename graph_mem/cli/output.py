@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 from rich.console import Console, RenderableType
+from rich.text import Text
 
 from graph_mem.config import Settings
 from graph_mem.errors import GraphMemError, SetupError
@@ -27,12 +28,12 @@ class Output:
 
     def note(self, text: str) -> None:
         """Say something that is not the answer."""
-        self.notes.print(text, highlight=False)
+        self.notes.print(text, highlight=False, markup=False)
 
     def show(self, document: object, view: RenderableType) -> None:
         """The answer: `document` for programs, `view` for people."""
         if self.as_json:
-            print(json.dumps(document, default=str), flush=True)  # noqa: T201 the contract with programs
+            print(json.dumps(document, default=str), flush=True)
         else:
             Console().print(view, highlight=False)
 
@@ -42,7 +43,9 @@ def settings_for(data_dir: Path | None = None, **chosen: Any) -> Settings:
 
     Errors: SetupError naming the setting; never its value, which may be a secret.
     """
-    given = {name: value for name, value in {"data_dir": data_dir, **chosen}.items() if value is not None}
+    given: dict[str, Any] = {
+        name: value for name, value in {"data_dir": data_dir, **chosen}.items() if value is not None
+    }
     try:
         return Settings(**given)
     except ValidationError as problem:
@@ -55,6 +58,6 @@ def fail(problem: GraphMemError, *, as_json: bool) -> None:
     """Answer with the error and end with status 1."""
     if as_json:
         document = {"error": {"code": problem.code, "message": problem.message}}
-        print(json.dumps(document), flush=True)  # noqa: T201 the contract with programs
-    Console(stderr=True).print(f"[red]{problem.code}[/red]", problem.message, markup=True, highlight=False)
+        print(json.dumps(document), flush=True)
+    Console(stderr=True).print(Text.assemble((problem.code, "red"), " ", problem.message))
     sys.exit(1)
