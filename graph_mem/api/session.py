@@ -8,12 +8,13 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar, cast
 
 import strawberry
+from graphql import OperationDefinitionNode, OperationType
 
 from graph_mem.api.limits import RateLimiter
 from graph_mem.api.tokens import TokenVerifier
 from graph_mem.core.model import OrganizationId, Principal, UserId
 from graph_mem.core.people import KEY_PREFIX, ApiKey, DocumentPolicy, secret_hash
-from graph_mem.errors import Unauthenticated
+from graph_mem.errors import ServiceUnavailable, Unauthenticated
 from graph_mem.services import Deps, identity
 from graph_mem.services.admin import AdminDeps
 
@@ -133,13 +134,15 @@ class Context:
     session: Session | None = None
     limiter: RateLimiter | None = None
     address: str = ""
+    operation: OperationDefinitionNode | None = None
+    unrecognized: ServiceUnavailable | None = None
     _made: dict[Callable[["Context"], Any], Any] = field(default_factory=dict[Callable[["Context"], Any], Any])
 
     @property
     def principal(self) -> Principal:
-        """Who calls; Unauthenticated for nobody."""
+        """Who calls; Unauthenticated for nobody, ServiceUnavailable while nobody can be recognized."""
         if self.caller is None:
-            raise Unauthenticated("This needs a token: send Authorization: Bearer ....")
+            raise self.unrecognized or Unauthenticated("This needs a token: send Authorization: Bearer ....")
         return self.caller
 
     @property
@@ -149,6 +152,14 @@ class Context:
     @property
     def may_introspect(self) -> bool:
         return self.session is not None and self.session.introspection
+
+    @property
+    def mutates(self) -> bool:
+        return self.operation is not None and self.operation.operation is OperationType.MUTATION
+
+    @property
+    def subscribes(self) -> bool:
+        return self.operation is not None and self.operation.operation is OperationType.SUBSCRIPTION
 
     def once(self, make: Callable[["Context"], T]) -> T:
         """`make(self)`, built at most once per operation: the place for data loaders."""
