@@ -1,0 +1,22 @@
+"""Session scratch: what a run notes down for itself."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from graph_mem.core.model import Place
+
+MAX_NOTE_BYTES = 64 * 1024
+MAX_NOTES = 1000
+TIME_TO_LIVE = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchNote:
+    """A note keyed to one run and private to who made it; in no search, gone at `expires_at`."""
+
+    id: str
+    place: Place
+    run_id: str
+    text: str
+    created_at: datetime
+    expires_at: datetime
