@@ -1,0 +1,88 @@
+"""An ASGI application on a port of ours, ended by a signal that we handle."""
+
+import asyncio
+import contextlib
+import signal
+import socket
+import sys
+from collections.abc import Coroutine, Generator
+from typing import Any, TypeVar
+
+import uvicorn
+from starlette.applications import Starlette
+
+from graph_mem.errors import PortInUse
+
+T = TypeVar("T")
+
+SHUTDOWN_TIMEOUT_S = 15
+BACKLOG = 2048
+
+
+class Server(uvicorn.Server):
+    """uvicorn that leaves signals to us: the database must outlive the API."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Nothing is captured."""
+        yield
+
+
+def make_server(application: Starlette) -> Server:
+    """A server for `application`; logging stays as we configured it."""
+    config = uvicorn.Config(
+        application,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        ws="websockets-sansio",
+        server_header=False,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
+    )
+    return Server(config)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; port zero takes any free one.
+
+    Errors: PortInUse.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as problem:
+        listener.close()
+        raise PortInUse(
+            f"Cannot listen on {host} port {port} ({problem.strerror}); choose another one, or 0 for any free one."
+        ) from problem
+    listener.listen(BACKLOG)
+    listener.setblocking(False)
+    return listener
+
+
+def url_of(listener: socket.socket) -> str:
+    """The address people and programs here reach it by."""
+    host, port = listener.getsockname()[:2]
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104 compared
+    return f"http://{shown}:{port}"
+
+
+def stop_event() -> asyncio.Event:
+    """Set by SIGTERM or SIGINT; a second one is a matter of patience, not of force."""
+    event = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, event.set)
+    return event
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run on uvloop, where there is one."""
+    if sys.platform == "win32":
+        return asyncio.run(main)
+    import uvloop  # noqa: PLC0415 not on Windows
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
