@@ -161,8 +161,8 @@ class FactPlan:
     """What saving a claim writes.
 
     `standing`: of the new fact, None if none is written. `existing`: the fact that gains the claim's sources
-    instead. `revoked`: the facts that stop being active. `ends`: the end of validity that older facts get.
-    `lifts_rejection`: the marker goes.
+    instead. `revoked`: the facts that stop being active. `ends`: the end of validity that facts get, the new
+    one included if it is not the claimed one. `lifts_rejection`: the marker goes.
     """
 
     outcome: FactOutcome
@@ -232,6 +232,7 @@ def _history(claim: Claim, state: SlotState) -> FactPlan:
         return FactPlan(FactOutcome.DEDUPLICATED, existing=twin.id)
     after = [fact for fact in (*held, *sorted(state.active, key=_age)) if fact.interval.valid_from > claim.valid_from]
     before = [fact for fact in held if fact.interval.valid_from <= claim.valid_from][-1:]
+    end = min(claim.valid_to, after[0].interval.valid_from)
     return FactPlan(
         FactOutcome.CREATED,
         standing=Standing.SUPERSEDED,
@@ -239,7 +240,7 @@ def _history(claim: Claim, state: SlotState) -> FactPlan:
             Link(after[0].id, claim.id, retires=True),
             *(Link(claim.id, fact.id, retires=False) for fact in before),
         ),
-        ends=tuple((fact.id, ends_at(fact, claim.valid_from)) for fact in before),
+        ends=(*((fact.id, ends_at(fact, claim.valid_from)) for fact in before), (claim.id, end)),
         lifts_rejection=state.rejected,
     )
 
