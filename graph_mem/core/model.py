@@ -237,7 +237,10 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A durable text. `text` is byte for byte as saved, None once erased."""
+    """A durable text. `text` is byte for byte as saved, None once erased.
+
+    `import_key` is the same for the same text from the same source at the same place; only imports have one.
+    """
 
     id: RecordId
     place: Place
@@ -257,6 +260,7 @@ class Memory:
     metadata: Mapping[str, Any] | None = None
     failure: str | None = None
     fold_count: int = 0
+    import_key: str | None = None
 
     @property
     def kind(self) -> RecordKind:

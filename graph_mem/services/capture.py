@@ -1,7 +1,7 @@
 """Accepting a text: checked, stored with its job in one transaction, acknowledged. No model is asked here."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,11 +19,12 @@ from graph_mem.core.model import (
     Source,
     SourceKind,
     Standing,
+    token,
 )
-from graph_mem.core.text import check_name, check_text
+from graph_mem.core.text import check_name, check_text, text_hash
 from graph_mem.core.vocabulary import Vocabulary
 from graph_mem.errors import Conflict, InvalidInput, NotFound
-from graph_mem.services import Deps
+from graph_mem.services import Deps, idempotency
 from graph_mem.store import audit, jobs, memories, scopes
 from graph_mem.store.db import Tx
 
@@ -42,9 +43,18 @@ _TRUST = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class NewRelation:
+    """A link that travels with a capture."""
+
+    kind: str
+    to_id: RecordId
+    reason: str | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class NewMemory:
-    """What a caller wants to be remembered, unchecked."""
+    """What a caller wants to be remembered, unchecked. `imported`: again the same text from the same place is no new one."""
 
     text: str
     label: str = "note"
@@ -58,15 +68,53 @@ class NewMemory:
     run_id: str | None = None
     importance: float | None = None
     metadata: Mapping[str, Any] | None = None
+    relations: tuple[NewRelation, ...] = ()
+    imported: bool = False
 
 
-async def accept(deps: Deps, principal: Principal, new: NewMemory) -> Memory:
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A memory that will not be lost. `replayed`: an earlier call with the same idempotency key stored it."""
+
+    memory: Memory
+    replayed: bool = False
+
+
+Coming = Awaitable[Accepted]
+
+
+async def accept(deps: Deps, principal: Principal, new: NewMemory, *, idempotency_key: str | None = None) -> Accepted:
     """Store `new` and answer with it, SAVED. Whatever is wrong is an error, and nothing is stored."""
-    return (await accept_all(deps, principal, [new]))[0]
+    request = idempotency.request(principal, mutation="captureMemory", key=idempotency_key, given=new)
+    write = await _prepared(deps, principal, [new], rank=0)
+    now = deps.clock()
+
+    async def work(tx: Tx) -> Accepted:
+        if (earlier := await idempotency.replay(tx, request, now=now)) is not None:
+            return Accepted(await _again(tx, principal, RecordId(earlier)), replayed=True)
+        (memory,) = await write(tx)
+        await idempotency.remember(tx, request, memory.id, now=now)
+        return Accepted(memory)
+
+    accepted = await deps.db.write(work)
+    deps.wakeups.notify()
+    return accepted
 
 
-async def accept_all(deps: Deps, principal: Principal, new: Sequence[NewMemory], *, rank: int = 0) -> list[Memory]:
-    """Store all of `new` in one transaction, or none. `rank`: see `store.jobs`; those of an import follow it."""
+async def accept_all(deps: Deps, principal: Principal, new: Sequence[NewMemory], *, rank: int) -> list[Memory]:
+    """Store all of `new` in one transaction, or none; those imported before are left out.
+
+    Their jobs wait in line from `rank` on: see `store.jobs`.
+    """
+    accepted = await deps.db.write(await _prepared(deps, principal, new, rank=rank))
+    deps.wakeups.notify()
+    return accepted
+
+
+async def _prepared(
+    deps: Deps, principal: Principal, new: Sequence[NewMemory], *, rank: int
+) -> Callable[[Tx], Awaitable[list[Memory]]]:
+    """What stores `new`, checked, with its jobs and history. It may run twice: ids and times are fixed here."""
     vocabulary = await deps.settings.vocabulary(principal.org_id)
     checked = [_checked(one, vocabulary) for one in new]
     now = deps.clock()
@@ -79,19 +127,37 @@ async def accept_all(deps: Deps, principal: Principal, new: Sequence[NewMemory],
             _memory(id, one, place, vocabulary=vocabulary, principal=principal, now=now)
             for id, one, place in zip(ids, checked, places, strict=True)
         ]
+        made = await _not_imported(tx, principal, made)
         await memories.create(tx, made)
-        work_to_do = enumerate(zip(job_ids, made, strict=True), start=rank)
-        await jobs.enqueue(tx, [_job(id, memory, rank=place) for place, (id, memory) in work_to_do], now=now)
-        for id, memory in zip(event_ids, made, strict=True):
+        in_line = enumerate(zip(job_ids, made, strict=False), start=rank)
+        await jobs.enqueue(tx, [_job(id, memory, rank=turn) for turn, (id, memory) in in_line], now=now)
+        for id, memory in zip(event_ids, made, strict=False):
             await audit.append(tx, memory.place, _saved(id, memory, principal))
         return made
 
-    accepted = await deps.db.write(work)
-    deps.wakeups.notify()
-    return accepted
+    return work
 
 
-async def retry(deps: Deps, principal: Principal, id: str) -> Memory:
+async def _not_imported(tx: Tx, principal: Principal, made: Sequence[Memory]) -> list[Memory]:
+    """Those of `made` that no import brought before, each once."""
+    seen = await memories.imported(tx, principal, [memory.import_key for memory in made if memory.import_key])
+    kept: list[Memory] = []
+    for memory in made:
+        if memory.import_key is None or memory.import_key not in seen:
+            kept.append(memory)
+            seen.add(memory.import_key or memory.id)
+    return kept
+
+
+async def _again(tx: Tx, principal: Principal, id: RecordId) -> Memory:
+    """What an earlier call stored, as it is now; NotFound if it was erased since."""
+    found = await memories.by_ids(tx, principal, [id])
+    if not found:
+        raise NotFound(id, path=("idempotencyKey",))
+    return found[0]
+
+
+async def retry(deps: Deps, principal: Principal, id: str) -> Accepted:
     """Have a FAILED memory processed again, now.
 
     Errors: NotFound; Conflict if its processing has not failed.
@@ -112,7 +178,7 @@ async def retry(deps: Deps, principal: Principal, id: str) -> Memory:
     now, job_id = deps.clock(), deps.new_id("job")
     memory = await deps.db.write(work)
     deps.wakeups.notify()
-    return memory
+    return Accepted(memory)
 
 
 async def _places(tx: Tx, principal: Principal, new: Sequence[NewMemory]) -> list[Place]:
@@ -175,7 +241,13 @@ def _memory(
         signals=Signals(last_validated_at=now, source_trust=trust),
         title=new.title,
         metadata=new.metadata,
+        import_key=_import_key(place, new) if new.imported else None,
     )
+
+
+def _import_key(place: Place, new: NewMemory) -> str:
+    parts = (place.partition_token, place.scope_token, new.source_uri or "", new.title or "", text_hash(new.text))
+    return token("import", *parts)
 
 
 def _job(id: str, memory: Memory, *, rank: int) -> jobs.NewJob:

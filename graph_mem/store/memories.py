@@ -35,6 +35,10 @@ CREATE = """
 UNWIND $memories AS new
 CREATE (n:Memory:Pending) SET n = new
 """
+IMPORTED = f"""
+MATCH (m:Memory) WHERE m.importKey IN $keys AND {visible("m")}
+RETURN m.importKey AS key
+"""
 BY_ID = f"""
 MATCH (m:Memory) WHERE m.id IN $ids AND {visible("m")} AND m.standing <> 'ERASED'
 RETURN {memory_columns("m")} AS node
@@ -176,6 +180,11 @@ async def create(tx: Tx, memories: Sequence[Memory]) -> None:
     await rows(tx, CREATE, memories=[_properties(memory) for memory in memories])
 
 
+async def imported(tx: Tx, principal: Principal, keys: Sequence[str]) -> set[str]:
+    """Those import keys that memories of `principal` have already."""
+    return {found["key"] for found in await rows(tx, IMPORTED, keys=list(keys), **access(principal))}
+
+
 def _properties(memory: Memory) -> dict[str, Any]:
     source = memory.source
     return {
@@ -206,6 +215,7 @@ def _properties(memory: Memory) -> dict[str, Any]:
         "freshAt": ms(memory.fresh_at),
         "lastValidatedAt": ms(memory.created_at),
         "keys": _keys(memory),
+        "importKey": memory.import_key,
     }
 
 

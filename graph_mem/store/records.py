@@ -1,6 +1,7 @@
 """How a memory and a fact stand in the graph: the projection that reads one, the row that becomes one."""
 
 import json
+from collections.abc import Collection
 from typing import Any, LiteralString
 
 from graph_mem.core.model import (
@@ -8,6 +9,7 @@ from graph_mem.core.model import (
     Fact,
     Interval,
     Memory,
+    Principal,
     Processing,
     Record,
     RecordId,
@@ -17,9 +19,9 @@ from graph_mem.core.model import (
     Standing,
     UserId,
 )
-from graph_mem.store.db import Row
+from graph_mem.store.db import Row, Tx, rows
 from graph_mem.store.times import instant, instant_or_none, ms
-from graph_mem.store.visibility import place_of
+from graph_mem.store.visibility import access, admitted, place_of, visible
 
 _SHARED: LiteralString = (
     ".id, .org, .owner, .level, .clientId, .dealId, .kind, .standing, .version, .author, .createdAt,"
@@ -48,6 +50,18 @@ def record_columns(alias: LiteralString) -> LiteralString:
         " .sourceUri, .runId, .occurredAt, .importance, .freshAt, .foldCount, .subject, .relation, .statement,"
         " .revokedAt}"
     )
+
+
+BY_ID = f"""
+MATCH (r:Memory|Fact) WHERE r.id IN $ids AND {visible("r")} AND r.standing <> 'ERASED'
+RETURN {record_columns("r")} AS node
+"""
+
+
+async def by_ids(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> dict[RecordId, Record]:
+    """The memories and facts among `ids` that `principal` may see."""
+    found = await rows(tx, BY_ID, ids=sorted(ids), **access(principal))
+    return {record.id: record for record in admitted(principal, (row["node"] for row in found), record_of)}
 
 
 def signals_of(node: Row) -> Signals:
