@@ -1,0 +1,201 @@
+"""The part of the graph that a decision may touch: read as an image, set back from one."""
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, LiteralString, cast
+
+from graph_mem.core.changes import (
+    Change,
+    EdgeChange,
+    EdgeRef,
+    Image,
+    NodeRef,
+    Properties,
+    PropertyChange,
+    SetChange,
+    Undo,
+)
+from graph_mem.core.model import Principal
+from graph_mem.store.db import Row, Tx, rows
+from graph_mem.store.visibility import access, visible
+
+# `embedding` never changes by a decision, `lock` means nothing.
+_PROPERTIES: LiteralString = "{.*, embedding: null, lock: null}"
+_LABEL: LiteralString = "[label IN labels(n) WHERE label IN ['Memory', 'Fact', 'Entity', 'Chunk']][0]"
+
+NODES = f"""
+MATCH (n:Memory|Fact|Entity|Chunk) WHERE n.id IN $ids AND {visible("n")}
+RETURN {_LABEL} AS label, n.id AS id, n {_PROPERTIES} AS properties
+UNION ALL
+MATCH (n:Chunk) WHERE n.memoryId IN $ids AND {visible("n")}
+RETURN 'Chunk' AS label, n.id AS id, n {_PROPERTIES} AS properties
+UNION ALL
+MATCH (n:Slot) WHERE n.key IN $ids AND {visible("n")}
+RETURN 'Slot' AS label, n.key AS id, n {_PROPERTIES} AS properties
+UNION ALL
+MATCH (n:Rehearsal) WHERE n.recordId IN $ids AND {visible("n")}
+RETURN 'Rehearsal' AS label, n.recordId AS id, n {_PROPERTIES} AS properties
+"""
+_EDGE: LiteralString = """
+WITH DISTINCT r
+RETURN type(r) AS type, labels(startNode(r)) AS startLabels, coalesce(startNode(r).id, startNode(r).key) AS start,
+  labels(endNode(r)) AS endLabels, endNode(r).id AS end, properties(r) AS properties
+"""
+EDGES = f"""
+MATCH (n:Memory|Fact|Entity)-[r:SUPERSEDES|MENTIONS|ABOUT|CURRENT]-(other)
+WHERE n.id IN $ids AND {visible("n")} AND {visible("other")}
+{_EDGE}
+UNION
+MATCH (n:Slot)-[r:CURRENT]->(other:Fact) WHERE n.key IN $ids AND {visible("n")} AND {visible("other")}
+{_EDGE}
+"""
+AROUND = f"""
+MATCH (f:Fact) WHERE f.id IN $ids AND {visible("f")}
+MATCH (s:Slot {{key: f.slotKey}})
+OPTIONAL MATCH (s)-[:CURRENT]->(seated:Fact) WHERE {visible("seated")}
+RETURN s.key AS slot, seated.id AS seated
+"""
+SET_NODES = f"""
+UNWIND $nodes AS one
+MATCH (n:Memory|Fact|Entity|Chunk {{id: one.id}}) WHERE {visible("n")}
+SET n += one.properties
+"""
+SET_SLOTS = f"""
+UNWIND $nodes AS one
+MATCH (n:Slot {{key: one.id}}) WHERE {visible("n")}
+SET n += one.properties
+"""
+SET_REHEARSALS = f"""
+UNWIND $nodes AS one
+MATCH (n:Rehearsal {{recordId: one.id}}) WHERE {visible("n")}
+SET n += one.properties
+"""
+MAKE_EDGES = f"""
+UNWIND $edges AS one
+MATCH (a:Memory|Fact|Entity {{id: one.start}}) WHERE {visible("a")}
+MATCH (b:Memory|Fact|Entity {{id: one.end}}) WHERE {visible("b")}
+CREATE (a)-[r:$(one.type)]->(b)
+SET r = one.properties
+"""
+DROP_EDGES = f"""
+UNWIND $edges AS one
+MATCH (a:Memory|Fact|Entity {{id: one.start}})-[r:SUPERSEDES|MENTIONS|ABOUT]->(b {{id: one.end}})
+WHERE type(r) = one.type AND coalesce(r.id, '') = one.id AND {visible("a")} AND {visible("b")}
+DELETE r
+"""
+SEAT = f"""
+UNWIND $edges AS one
+MATCH (a:Slot {{key: one.start}}) WHERE {visible("a")}
+MATCH (b:Fact {{id: one.end}}) WHERE {visible("b")}
+MERGE (a)-[:CURRENT]->(b)
+"""
+UNSEAT = f"""
+UNWIND $edges AS one
+MATCH (a:Slot {{key: one.start}})-[r:CURRENT]->(b:Fact {{id: one.end}}) WHERE {visible("a")} AND {visible("b")}
+DELETE r
+"""
+TAKEN = """
+UNWIND $keys AS one
+OPTIONAL MATCH (m:Memory {dedupKey: one.key}) WHERE m.id <> one.id
+OPTIONAL MATCH (f:Fact {activeKey: one.key}) WHERE f.id <> one.id
+WITH one, coalesce(m.id, f.id) AS holder WHERE holder IS NOT NULL
+RETURN one.id AS id
+"""
+
+
+async def around(tx: Tx, principal: Principal, ids: Collection[str]) -> set[str]:
+    """`ids`, with the slots of those that are facts and whoever is seated there."""
+    found = await rows(tx, AROUND, ids=sorted(ids), **access(principal))
+    return {*ids, *(row["slot"] for row in found), *(row["seated"] for row in found if row["seated"])}
+
+
+async def image(tx: Tx, principal: Principal, ids: Collection[str]) -> Image:
+    """The nodes `ids` (slots by their key) with their chunks, rehearsals and links, as they are now."""
+    given = {"ids": sorted(ids), **access(principal)}
+    nodes = {NodeRef(row["label"], row["id"]): _present(row["properties"]) for row in await rows(tx, NODES, **given)}
+    edges = {_edge_ref(row): _present(row["properties"]) for row in await rows(tx, EDGES, **given)}
+    return Image(nodes, edges)
+
+
+async def taken(tx: Tx, nodes: Mapping[NodeRef, Properties]) -> list[str]:
+    """Those of `nodes` whose unique text or seat somebody else has by now."""
+    keys = [
+        {"id": ref.id, "key": key}
+        for ref, properties in nodes.items()
+        for key in (properties.get("dedupKey"), properties.get("activeKey"))
+        if key is not None
+    ]
+    return [row["id"] for row in await rows(tx, TAKEN, keys=keys)]
+
+
+async def restore(tx: Tx, principal: Principal, undo: Undo) -> None:
+    """Set nodes and links as `undo` says."""
+    await _edges(tx, principal, {ref: {} for ref in undo.drop}, links=DROP_EDGES, seats=UNSEAT)
+    statements: tuple[tuple[LiteralString, frozenset[str]], ...] = (
+        (SET_NODES, frozenset({"Memory", "Fact", "Entity", "Chunk"})),
+        (SET_SLOTS, frozenset({"Slot"})),
+        (SET_REHEARSALS, frozenset({"Rehearsal"})),
+    )
+    for statement, labels in statements:
+        nodes = [{"id": ref.id, "properties": dict(new)} for ref, new in undo.set.items() if ref.label in labels]
+        await rows(tx, statement, nodes=nodes, **access(principal))
+    await _edges(tx, principal, undo.make, links=MAKE_EDGES, seats=SEAT)
+
+
+async def _edges(
+    tx: Tx, principal: Principal, edges: Mapping[EdgeRef, Properties], *, links: LiteralString, seats: LiteralString
+) -> None:
+    linked = [_edge(ref, new) for ref, new in edges.items() if ref.type != "CURRENT"]
+    seated = [_edge(ref, new) for ref, new in edges.items() if ref.type == "CURRENT"]
+    await rows(tx, links, edges=linked, **access(principal))
+    await rows(tx, seats, edges=seated, **access(principal))
+
+
+def change_json(change: Change) -> str:
+    """`change` as it is stored."""
+    return json.dumps(
+        {
+            "properties": [[*c.node, c.name, c.before, c.after] for c in change.properties],
+            "sets": [[*c.node, c.name, c.removed, c.added] for c in change.sets],
+            "edges": [[c.edge.type, *c.edge.start, *c.edge.end, c.edge.id, c.before, c.after] for c in change.edges],
+        },
+        ensure_ascii=False,
+    )
+
+
+def change_of(text: str) -> Change:
+    """The stored change."""
+    stored: dict[str, list[list[Any]]] = json.loads(text)
+    return Change(
+        tuple(PropertyChange(NodeRef(c[0], c[1]), c[2], c[3], c[4]) for c in stored["properties"]),
+        tuple(
+            SetChange(NodeRef(c[0], c[1]), c[2], tuple((index, tag) for index, tag in c[3]), tuple(c[4]))
+            for c in stored["sets"]
+        ),
+        tuple(
+            EdgeChange(EdgeRef(c[0], NodeRef(c[1], c[2]), NodeRef(c[3], c[4]), c[5]), c[6], c[7])
+            for c in stored["edges"]
+        ),
+    )
+
+
+def _edge_ref(row: Row) -> EdgeRef:
+    properties: Properties = row["properties"]
+    return EdgeRef(
+        row["type"],
+        NodeRef(_kind(row["startLabels"]), row["start"]),
+        NodeRef(_kind(row["endLabels"]), row["end"]),
+        str(properties.get("id") or ""),
+    )
+
+
+def _kind(labels: list[str]) -> str:
+    return next(label for label in labels if label in ("Memory", "Fact", "Entity", "Slot"))
+
+
+def _edge(ref: EdgeRef, properties: Properties) -> dict[str, Any]:
+    return {"type": ref.type, "start": ref.start.id, "end": ref.end.id, "id": ref.id, "properties": dict(properties)}
+
+
+def _present(properties: Mapping[str, Any]) -> Properties:
+    return {name: value for name, value in cast("dict[str, Any]", properties).items() if value is not None}
