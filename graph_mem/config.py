@@ -58,7 +58,9 @@ class Settings(BaseSettings):
         default=(), description="Origins, separated by commas, whose pages may call the API."
     )
     rate_limit_per_minute: int = Field(
-        default=600, ge=0, description="Operations one caller may make in a minute; 0 is no limit."
+        default=1_200_000,
+        ge=0,
+        description="Cost one caller may spend in a minute, in nodes that queries may touch; 0 is no limit.",
     )
     operation_timeout_s: float = Field(default=30.0, gt=0, description="Seconds an operation may take.")
     allow_introspection: bool = Field(default=True, description="Whether the schema can be asked for over the API.")

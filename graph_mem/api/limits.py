@@ -4,6 +4,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 from graph_mem.errors import RateLimited
 
@@ -12,8 +13,13 @@ from graph_mem.errors import RateLimited
 class Budget:
     """`burst` units at once, `per_second` from then on. A unit is one node that a query may touch."""
 
-    burst: float = 100_000.0
-    per_second: float = 2_000.0
+    burst: float = 200_000.0
+    per_second: float = 20_000.0
+
+    @classmethod
+    def per_minute(cls, cost: float) -> "Budget":
+        """`cost` in any minute, at most a sixth of it at once; without a limit for 0."""
+        return cls(cost / 6, cost / 60) if cost else cls(inf, inf)
 
 
 @dataclass(slots=True)
@@ -42,6 +48,8 @@ class RateLimiter:
         A refusal spends nothing, and a cost beyond the whole burst is charged as the burst: the document
         limits, not the rate, decide what a single operation may cost.
         """
+        if self.budget.burst == inf:
+            return inf
         now = self._monotonic()
         bucket = self._bucket(caller, now)
         price = min(cost, self.budget.burst)

@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 SHUTDOWN_TIMEOUT_S = 15
 BACKLOG = 2048
+MAX_FRAME_BYTES = 1 << 20
 
 
 class Server(uvicorn.Server):
@@ -36,6 +37,7 @@ def make_server(application: Starlette) -> Server:
         access_log=False,
         lifespan="on",
         ws="websockets-sansio",
+        ws_max_size=MAX_FRAME_BYTES,
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
     )
