@@ -13,28 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
 
-from graph_mem.core.model import FAR, Place, Principal, RecordId, RecordKind, Standing
+from graph_mem.core.model import FAR, Principal, Record, RecordId, Standing, is_id
 from graph_mem.core.tags import standing_tag
-from graph_mem.store.db import Row, Tx, row, rows
+from graph_mem.store.db import Tx, row, rows
+from graph_mem.store.records import record_columns, record_of
 from graph_mem.store.times import instant, ms
-from graph_mem.store.visibility import access, admit, place_of, visible
+from graph_mem.store.visibility import access, admitted, visible
 
 _TAGS = [standing_tag(standing) for standing in Standing]
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What the rules ask of a locked record. `slot_key` is None for a memory."""
-
-    id: RecordId
-    kind: RecordKind
-    place: Place
-    label: str
-    position: bool
-    standing: Standing
-    version: int
-    valid_from: datetime
-    slot_key: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +28,7 @@ class Locked:
     """Records that no other transaction changes before this one ends, and an instant after the last who did."""
 
     at: datetime
-    records: Mapping[RecordId, Held]
+    records: Mapping[RecordId, Record]
 
 
 LOCK_SLOTS = f"""
@@ -61,8 +47,7 @@ READ_LOCKED = f"""
 WITH datetime.realtime().epochMillis AS now
 OPTIONAL MATCH (r:Memory|Fact) WHERE r.id IN $ids AND {visible("r")}
 OPTIONAL MATCH (s:Slot {{key: r.slotKey}})
-RETURN now, max(s.at) AS slotAt, collect(r {{.id, .org, .owner, .level, .clientId, .dealId, .kind, .label,
-  .position, .standing, .version, .validFrom, .slotKey}}) AS records
+RETURN now, max(s.at) AS slotAt, collect({record_columns("r")}) AS records
 """
 
 
@@ -73,9 +58,8 @@ async def lock(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> Locke
     await rows(tx, LOCK_RECORDS, **given)
     found = await row(tx, READ_LOCKED, **given)
     assert found is not None  # noqa: S101  the statement returns one row whatever it matches
-    seen = [_held(node) for node in found["records"] if admit(principal, place_of(node), node["id"])]
     at = max(found["now"], (found["slotAt"] or 0) + 1)
-    return Locked(instant(at), {held.id: held for held in seen})
+    return Locked(instant(at), {record.id: record for record in admitted(principal, found["records"], record_of)})
 
 
 RETIRE = f"""
@@ -138,7 +122,8 @@ async def _change(
         "far": ms(FAR),
     }
     await rows(tx, statement, **everything)
-    await rows(tx, FOLLOW, **everything)
+    if any(is_id(id, "mem") for id in ids):
+        await rows(tx, FOLLOW, **everything)
 
 
 LOCK_TEXT = """
@@ -164,17 +149,3 @@ async def claim_text(tx: Tx, principal: Principal, id: RecordId, *, text_hash: s
     await rows(tx, LOCK_TEXT, bucket=f"text {text_hash[:2]}", lock=id)
     found = await row(tx, CLAIM_TEXT, id=id, hash=text_hash, **access(principal))
     return RecordId(found["other"]) if found and found["other"] else None
-
-
-def _held(node: Row) -> Held:
-    return Held(
-        id=RecordId(node["id"]),
-        kind=RecordKind(node["kind"].upper()),
-        place=place_of(node),
-        label=node["label"],
-        position=bool(node.get("position")),
-        standing=Standing(node["standing"]),
-        version=node["version"],
-        valid_from=instant(node["validFrom"]),
-        slot_key=node.get("slotKey"),
-    )
