@@ -1,29 +1,15 @@
-"""What replaces what: links between records, the slot of a fact, the order of a chain.
+"""What replaces what: who may retire whom, what a correction restores, the order of a chain.
 
 A link goes from the newer to the older record. Nothing here judges content: who replaces whom is said by callers, or
-follows from the slot.
+follows from the slot of a fact (`core.slots`).
 """
 
 import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
-from graph_mem.core.model import (
-    FAR,
-    SUPERSEDES,
-    Fact,
-    Memory,
-    Place,
-    Record,
-    RecordId,
-    Relation,
-    RelationState,
-    Standing,
-    token,
-)
-from graph_mem.core.text import name_key, statement_hash
+from graph_mem.core.model import SUPERSEDES, Fact, Memory, Place, Record, RecordId, Relation, RelationState, Standing
 from graph_mem.errors import Conflict, InvalidInput
 
 
@@ -87,166 +73,6 @@ def standing_after_correction(older: Record, *, others: Iterable[Relation], in_s
             " retract that one first."
         )
     return Standing.CURRENT
-
-
-class FactOutcome(StrEnum):
-    """What became of a saved sentence."""
-
-    CREATED = "CREATED"
-    SUPERSEDED = "SUPERSEDED"
-    DEDUPLICATED = "DEDUPLICATED"
-    PROVISIONAL = "PROVISIONAL"
-    REJECTED_BEFORE = "REJECTED_BEFORE"
-
-
-def slot_key(place: Place, *, subject: str, relation: str) -> str:
-    """The key of a slot: organization, owner, scope, normalized subject and relation."""
-    return token("slot", place.partition_token, place.scope_token, name_key(subject), name_key(relation))
-
-
-def active_key(slot: str, *, statement: str, many: bool) -> str:
-    """What is unique among active facts: the slot, or in a set-valued slot the slot and the sentence."""
-    return token("active", slot, statement_hash(statement) if many else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A fact to be saved, under the id it will have. `standing` is what the write gate says: CURRENT or PROVISIONAL.
-
-    `by_person` is False for everything that reaches the store unasked: agents and extraction.
-    Errors: InvalidInput if it would end before it begins.
-    """
-
-    id: RecordId
-    statement: str
-    valid_from: datetime
-    standing: Standing
-    by_person: bool
-    valid_to: datetime = FAR
-
-    def __post_init__(self) -> None:
-        if self.valid_to <= self.valid_from:
-            raise InvalidInput(
-                f"validTo {self.valid_to.isoformat()} is not after validFrom {self.valid_from.isoformat()}.",
-                path=("validTo",),
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class SlotState:
-    """What the store holds, read under the slot's lock.
-
-    `active`: the active facts, one at most unless the relation is or was set-valued. `past`: the superseded ones in
-    any order. `pending`: the provisional fact with the claim's sentence. `rejected`: a person rejected this value.
-    """
-
-    active: Sequence[Fact] = ()
-    past: Sequence[Fact] = ()
-    pending: Fact | None = None
-    rejected: bool = False
-    many: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A SUPERSEDES link to write."""
-
-    newer: RecordId
-    older: RecordId
-    retires: bool
-
-
-@dataclass(frozen=True, slots=True)
-class FactPlan:
-    """What saving a claim writes.
-
-    `standing`: of the new fact, None if none is written. `existing`: the fact that gains the claim's sources
-    instead. `revoked`: the facts that stop being active. `ends`: the end of validity that facts get, the new
-    one included if it is not the claimed one. `lifts_rejection`: the marker goes.
-    """
-
-    outcome: FactOutcome
-    standing: Standing | None = None
-    existing: RecordId | None = None
-    revoked: tuple[RecordId, ...] = ()
-    links: tuple[Link, ...] = ()
-    ends: tuple[tuple[RecordId, datetime], ...] = ()
-    lifts_rejection: bool = False
-
-
-def decide(claim: Claim, state: SlotState) -> FactPlan:
-    """What becomes of `claim` in its slot. Pure: the same claim and state give the same plan.
-
-    The sentence of an active fact adds a source to that. A value that a person rejected comes back only by a
-    person. A provisional claim touches nothing. A claim whose time ended before the active fact's began is history;
-    any other replaces the active fact, unless the slot is set-valued.
-    """
-    same = next((fact for fact in state.active if _same(claim, fact)), None)
-    if same is not None:
-        return FactPlan(FactOutcome.DEDUPLICATED, existing=same.id)
-    if state.rejected and not claim.by_person:
-        return FactPlan(FactOutcome.REJECTED_BEFORE)
-    if claim.standing is Standing.PROVISIONAL:
-        return _provisional(state)
-    if state.many or not state.active:
-        return FactPlan(FactOutcome.CREATED, standing=Standing.CURRENT, lifts_rejection=state.rejected)
-    if claim.valid_to <= min(fact.interval.valid_from for fact in state.active):
-        return _history(claim, state)
-    return _replacing(claim, state)
-
-
-def _same(claim: Claim, fact: Fact) -> bool:
-    return statement_hash(claim.statement) == statement_hash(fact.statement)
-
-
-def _provisional(state: SlotState) -> FactPlan:
-    if state.pending is not None:
-        return FactPlan(FactOutcome.DEDUPLICATED, existing=state.pending.id)
-    return FactPlan(FactOutcome.PROVISIONAL, standing=Standing.PROVISIONAL)
-
-
-def _replacing(claim: Claim, state: SlotState) -> FactPlan:
-    """The active facts are revoked, and no fact of the slot holds once the claim does."""
-    active = sorted(state.active, key=_age)
-    overrun = [fact for fact in state.past if _overlap(claim, fact)]
-    return FactPlan(
-        FactOutcome.SUPERSEDED,
-        standing=Standing.CURRENT,
-        revoked=tuple(fact.id for fact in active),
-        links=tuple(Link(claim.id, fact.id, retires=True) for fact in active),
-        ends=tuple((fact.id, ends_at(fact, claim.valid_from)) for fact in sorted([*active, *overrun], key=_age)),
-        lifts_rejection=state.rejected,
-    )
-
-
-def ends_at(fact: Fact, successor_from: datetime) -> datetime:
-    """Until when `fact` held: its own end or its successor's beginning, never before it began."""
-    return max(fact.interval.valid_from, min(fact.interval.valid_to, successor_from))
-
-
-def _history(claim: Claim, state: SlotState) -> FactPlan:
-    """A late-arriving fact: not current, between its neighbours in time, retiring nothing."""
-    held = sorted((fact for fact in state.past if fact.interval.valid_from < fact.interval.valid_to), key=_age)
-    twin = next((fact for fact in held if _same(claim, fact) and _overlap(claim, fact)), None)
-    if twin is not None:
-        return FactPlan(FactOutcome.DEDUPLICATED, existing=twin.id)
-    after = [fact for fact in (*held, *sorted(state.active, key=_age)) if fact.interval.valid_from > claim.valid_from]
-    before = [fact for fact in held if fact.interval.valid_from <= claim.valid_from][-1:]
-    end = min(claim.valid_to, after[0].interval.valid_from)
-    return FactPlan(
-        FactOutcome.CREATED,
-        standing=Standing.SUPERSEDED,
-        links=(
-            Link(after[0].id, claim.id, retires=True),
-            *(Link(claim.id, fact.id, retires=False) for fact in before),
-        ),
-        ends=(*((fact.id, ends_at(fact, claim.valid_from)) for fact in before), (claim.id, end)),
-        lifts_rejection=state.rejected,
-    )
-
-
-def _overlap(claim: Claim, fact: Fact) -> bool:
-    return max(claim.valid_from, fact.interval.valid_from) < min(claim.valid_to, fact.interval.valid_to)
 
 
 @dataclass(frozen=True, slots=True)
