@@ -118,3 +118,84 @@ def with_terms(vocabulary: Vocabulary, terms: Sequence[Term]) -> Vocabulary:
             )
     kept = {term.name: term for term in vocabulary.terms} | {term.name: term for term in terms}
     return replace(vocabulary, terms=tuple(kept.values()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelChange:
+    """New values of one label, by name; None leaves a value, or the default of a new label, as it is."""
+
+    name: str
+    position: bool | None = None
+    protected: bool | None = None
+    default_importance: float | None = None
+    half_life_days: float | None = None
+    floor: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocabularyChange:
+    """What to put in and take out of a vocabulary; None leaves a part unchanged."""
+
+    labels: tuple[LabelChange, ...] = ()
+    remove_labels: tuple[str, ...] = ()
+    entity_labels: tuple[str, ...] | None = None
+    terms: tuple[Term, ...] = ()
+    remove_terms: tuple[str, ...] = ()
+    relation_kinds: tuple[str, ...] | None = None
+    many_relations: tuple[str, ...] | None = None
+
+    def summary(self) -> dict[str, list[str]]:
+        """The names it touches, for the history."""
+        named = {
+            "labels": [label.name for label in self.labels],
+            "removedLabels": list(self.remove_labels),
+            "entityLabels": list(self.entity_labels or ()),
+            "terms": [term.name for term in self.terms],
+            "removedTerms": list(self.remove_terms),
+            "relationKinds": list(self.relation_kinds or ()),
+            "manyRelations": list(self.many_relations or ()),
+        }
+        return {name: names for name, names in named.items() if names}
+
+
+def changed(vocabulary: Vocabulary, change: VocabularyChange) -> Vocabulary:
+    """`vocabulary` after `change`.
+
+    Errors: InvalidInput for a value that is out of range, a name to remove that is not there, the last label, or an
+    entity label that a term still has.
+    """
+    labels = dict(vocabulary.labels)
+    for label in change.labels:
+        values = {name: value for name in _LABEL_VALUES if (value := getattr(label, name)) is not None}
+        labels[label.name] = replace(labels.get(label.name) or Label(label.name), **values)
+    for name in change.remove_labels:
+        if labels.pop(name, None) is None:
+            raise InvalidInput(f"There is no label {name[:80]!r} to remove.", path=("removeLabels",))
+    if _DEFAULT_LABEL not in labels:
+        raise InvalidInput(
+            f"The label {_DEFAULT_LABEL!r} cannot be removed: captures without a label have it.", path=("removeLabels",)
+        )
+    terms = {term.name: term for term in vocabulary.terms}
+    for name in change.remove_terms:
+        if terms.pop(name, None) is None:
+            raise InvalidInput(f"There is no term {name[:80]!r} to remove.", path=("removeEntityTerms",))
+    check_names(change.entity_labels or (), path="entityLabels")
+    check_names(change.relation_kinds or (), path="relationKinds")
+    check_names(change.many_relations or (), path="manyRelations")
+    if SUPERSEDES in (change.relation_kinds or ()):
+        raise InvalidInput(f"{SUPERSEDES} is always there, with a meaning of its own.", path=("relationKinds",))
+    made = Vocabulary(
+        labels=labels,
+        entity_labels=_or(change.entity_labels, vocabulary.entity_labels),
+        relation_kinds=_or(change.relation_kinds, vocabulary.relation_kinds),
+        many_relations=_or(change.many_relations, vocabulary.many_relations),
+    )
+    return with_terms(made, (*terms.values(), *change.terms))
+
+
+_DEFAULT_LABEL = "note"
+_LABEL_VALUES = ("position", "protected", "default_importance", "half_life_days", "floor")
+
+
+def _or(given: tuple[str, ...] | None, present: tuple[str, ...]) -> tuple[str, ...]:
+    return present if given is None else tuple(dict.fromkeys(given))
