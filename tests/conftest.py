@@ -8,8 +8,9 @@ import pytest
 from graph_mem.config import Settings
 from graph_mem.local.artifacts import Cache, read_lock
 from graph_mem.local.conf import Memory, Ports
+from graph_mem.local.home import Address
 from graph_mem.local.java import find_java
-from graph_mem.local.server import Address, Engine, LocalServer
+from graph_mem.local.server import Engine, LocalServer
 from graph_mem.store.db import Database
 from graph_mem.store.migrate import migrate
 

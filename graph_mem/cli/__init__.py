@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from graph_mem.cli import people
 from graph_mem.cli.output import fail
 from graph_mem.errors import GraphMemError
 
@@ -14,6 +15,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+for _module in (people,):
+    app.add_typer(_module.commands)
 
 
 def main() -> None:

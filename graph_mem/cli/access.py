@@ -11,8 +11,9 @@ from graph_mem.errors import SetupError
 from graph_mem.local.artifacts import Cache, read_lock
 from graph_mem.local.conf import Memory
 from graph_mem.local.folder import DataFolder
+from graph_mem.local.home import Address
 from graph_mem.local.java import find_java
-from graph_mem.local.server import Address, Engine, LocalServer
+from graph_mem.local.server import Engine, LocalServer
 from graph_mem.store.db import Database
 
 
@@ -32,7 +33,7 @@ def engine_for(settings: Settings, output: Output) -> Engine:
 
 def local_server(settings: Settings, output: Output) -> LocalServer:
     """The instance's own Neo4j, running or not."""
-    return LocalServer(DataFolder(settings.data_dir).neo4j_home, engine_for(settings, output))
+    return LocalServer(DataFolder(settings.data_dir).neo4j_home.path, engine_for(settings, output))
 
 
 def with_address(settings: Settings, address: Address) -> Settings:
@@ -53,19 +54,19 @@ def with_signing_key(settings: Settings) -> Settings:
     return settings.model_copy(update={"jwt_secret": SecretStr(DataFolder(settings.data_dir).signing_key())})
 
 
-def complete(settings: Settings, output: Output) -> Settings:
+def complete(settings: Settings) -> Settings:
     """Settings that name a Neo4j and a signing key, taken from the running instance where the operator gave none.
 
     Errors: SetupError if there is no Neo4j given and none running on the data folder.
     """
     if settings.neo4j_uri is None:
-        server = local_server(settings, output)
-        if server.process() is None:
+        home = DataFolder(settings.data_dir).neo4j_home
+        if home.process() is None:
             raise SetupError(
                 f"No instance is running on {settings.data_dir}: `graph-mem up` starts one, "
                 "or GRAPH_MEM_NEO4J_URI names another Neo4j."
             )
-        settings = with_address(settings, server.address())
+        settings = with_address(settings, home.address())
     return with_signing_key(settings)
 
 

@@ -300,7 +300,7 @@ def token_settings(settings: Settings) -> TokenSettings:
 def _run(work: Callable[[Desk], Awaitable[T]], *, as_json: bool, data_dir: Path | None) -> tuple[Output, Settings, T]:
     """The result of `work` on the instance's database."""
     output = Output(as_json=as_json)
-    settings = complete(settings_for(data_dir), output)
+    settings = complete(settings_for(data_dir))
 
     async def opened() -> T:
         async with open_database(settings) as database:

