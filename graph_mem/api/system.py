@@ -11,7 +11,7 @@ from graph_mem.api.records import by_id, record_type
 from graph_mem.api.session import Info
 from graph_mem.core.model import RecordId, Role, is_id
 from graph_mem.errors import InvalidInput
-from graph_mem.services import health, records, tenancy
+from graph_mem.services import health, identity, records
 from graph_mem.services.health import ServiceState
 
 strawberry.enum(Role, description="What a member may do in the organization.")
@@ -65,7 +65,7 @@ class SystemQuery:
 
     @strawberry.field(description="Who you are here.")
     async def viewer(self, info: Info) -> Viewer:
-        found = await tenancy.viewer(info.context.deps, info.context.principal)
+        found = await identity.viewer(info.context.deps, info.context.principal)
         return Viewer(
             organization=Organization(id=strawberry.ID(found.organization.id), name=found.organization.name),
             user_id=strawberry.ID(info.context.principal.user_id),

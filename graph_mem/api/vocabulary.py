@@ -82,8 +82,22 @@ class LabelInput:
     position: bool | None = strawberry.field(default=None, description="True for what someone committed to.")
     protected: bool | None = strawberry.field(default=None, description="True where age hardly counts.")
     default_importance: float | None = strawberry.field(default=None, description="0..1.")
-    half_life_days: float | None = strawberry.field(default=None, description="Days in which freshness halves.")
+    half_life_days: float | None = strawberry.field(
+        default=strawberry.UNSET, description="Days in which freshness halves; null: never fades."
+    )
     floor: float | None = strawberry.field(default=None, description="The least strength, 0..1.")
+
+    def change(self) -> LabelChange:
+        given = self.half_life_days is not strawberry.UNSET
+        return LabelChange(
+            name=self.name,
+            position=self.position,
+            protected=self.protected,
+            default_importance=self.default_importance,
+            half_life_days=self.half_life_days if given else None,
+            never_fades=given and self.half_life_days is None,
+            floor=self.floor,
+        )
 
 
 @strawberry.input(description="A name to add, or to replace by name.")
@@ -109,7 +123,7 @@ class UpdateVocabularyInput:
 
     def change(self) -> VocabularyChange:
         return VocabularyChange(
-            labels=tuple(LabelChange(**vars(label)) for label in self.labels or ()),
+            labels=tuple(label.change() for label in self.labels or ()),
             remove_labels=tuple(self.remove_labels or ()),
             entity_labels=None if self.entity_labels is None else tuple(self.entity_labels),
             terms=tuple(

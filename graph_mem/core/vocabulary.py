@@ -122,13 +122,17 @@ def with_terms(vocabulary: Vocabulary, terms: Sequence[Term]) -> Vocabulary:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelChange:
-    """New values of one label, by name; None leaves a value, or the default of a new label, as it is."""
+    """New values of one label, by name; None leaves a value, or the default of a new label, as it is.
+
+    `never_fades` takes the half-life away.
+    """
 
     name: str
     position: bool | None = None
     protected: bool | None = None
     default_importance: float | None = None
     half_life_days: float | None = None
+    never_fades: bool = False
     floor: float | None = None
 
 
@@ -167,6 +171,7 @@ def changed(vocabulary: Vocabulary, change: VocabularyChange) -> Vocabulary:
     labels = dict(vocabulary.labels)
     for label in change.labels:
         values = {name: value for name in _LABEL_VALUES if (value := getattr(label, name)) is not None}
+        values |= {"half_life_days": None} if label.never_fades else {}
         labels[label.name] = replace(labels.get(label.name) or Label(label.name), **values)
     for name in change.remove_labels:
         if labels.pop(name, None) is None:

