@@ -3,12 +3,26 @@
 Order never depends on when or by whom something was stored, only on what it says.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 
-from graph_mem.core.model import Memory, Place, RecordId, ScopeLevel
+from graph_mem.core.model import (
+    Interval,
+    Memory,
+    Place,
+    Processing,
+    RecordId,
+    ScopeLevel,
+    Source,
+    SourceKind,
+    Standing,
+    UserId,
+)
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WIDTH = {ScopeLevel.DEAL: 0, ScopeLevel.CLIENT: 1, ScopeLevel.ORGANIZATION: 2}
 
 
@@ -70,8 +84,7 @@ class PinnedMemory:
 class AbsentPin:
     """A pin that leads to nothing that may be shown."""
 
-    pin_id: str
-    memory_id: RecordId
+    pin: Pin
     reason: Absence
 
 
@@ -114,18 +127,45 @@ def arranged(pinned: Sequence[PinnedMemory]) -> tuple[list[PinnedMemory], list[A
     A slot stands where the lowest `order` in it puts it; within it the user's pins come before the deal's, the
     client's and the organization's, each by `order`.
     """
-    first: dict[str, int] = {}
-    for item in pinned:
-        first[item.pin.slot] = min(item.pin.order, first.get(item.pin.slot, item.pin.order))
+    order = _order([item.pin for item in pinned])
     shown: dict[RecordId, PinnedMemory] = {}
     absent: list[AbsentPin] = []
-    for item in sorted(pinned, key=lambda item: (first[item.pin.slot], item.pin.slot, *_within_slot(item))):
+    for item in sorted(pinned, key=lambda item: order(item.pin, item.memory.id)):
         if item.memory.id in shown:
-            absent.append(AbsentPin(item.pin.id, item.pin.memory_id, Absence.DUPLICATE))
+            absent.append(AbsentPin(item.pin, Absence.DUPLICATE))
         else:
             shown[item.memory.id] = item
     return list(shown.values()), absent
 
 
-def _within_slot(item: PinnedMemory) -> tuple[tuple[bool, int], int, str, str]:
-    return (precedence(item.pin.place), item.pin.order, item.memory.id, item.pin.id)
+def arranged_pins(pins: Sequence[Pin]) -> list[Pin]:
+    """Pins in the order in which a context has them."""
+    order = _order(pins)
+    return sorted(pins, key=lambda pin: order(pin, pin.memory_id))
+
+
+def _order(pins: Iterable[Pin]) -> Callable[[Pin, RecordId], tuple[Any, ...]]:
+    """The sort key of a pin and the memory it shows, among `pins`."""
+    first: dict[str, int] = {}
+    for pin in pins:
+        first[pin.slot] = min(pin.order, first.get(pin.slot, pin.order))
+    return lambda pin, shown: (first[pin.slot], pin.slot, precedence(pin.place), pin.order, shown, pin.id)
+
+
+def erased(pin: Pin, memory_id: RecordId | None = None) -> Memory:
+    """What is left to say of a memory that was pinned, or that a pin led to, and was erased."""
+    return Memory(
+        id=memory_id or pin.memory_id,
+        place=pin.place,
+        label="note",
+        position=False,
+        text=None,
+        source=Source(SourceKind.USER, UserId("")),
+        processing=Processing.READY,
+        standing=Standing.ERASED,
+        version=0,
+        importance=0.0,
+        created_at=_EPOCH,
+        fresh_at=_EPOCH,
+        interval=Interval(_EPOCH, _EPOCH),
+    )

@@ -7,6 +7,7 @@ prefix depends on the clock, the run, its instruction or the order in which thin
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from hashlib import sha256
 
 from graph_mem.core.canon import AbsentPin, Canon, Pin, PinnedMemory, Policy, Variable, arranged, in_force, resolved
@@ -39,7 +40,12 @@ class Limits:
 
     pin_tokens: int = 2000
     tail_hits: int = 50
-    max_budget_tokens: int = 1_000_000
+    budget_tokens: int = 1_000_000
+    scratch_ttl: timedelta = timedelta(hours=24)
+    scratch_notes: int = 1000
+
+
+DEFAULT_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,7 @@ def prefix(canon: Canon, scope: Scope, *, pin_tokens: int, count: Count) -> Pref
     pins = [_shown(item, pin_tokens=pin_tokens, count=count) for item in shown]
     words = [PinText(item.memory.text or "", item.memory.source.uri) for item in shown]
     text = render(scope, policies, variables, list(zip(pins, words, strict=True)))
-    absent = sorted((*canon.absent, *duplicates), key=lambda pin: pin.pin_id)
+    absent = sorted((*canon.absent, *duplicates), key=lambda absent: absent.pin.id)
     return Prefix(text, digest(text), count(text), tuple(policies), tuple(variables), tuple(pins), tuple(absent))
 
 

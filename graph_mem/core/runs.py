@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from graph_mem.core.canon import AbsentPin, Policy, Variable
 from graph_mem.core.context import FORMAT, PinText, Prefix, ShownPin, Tail, digest, render, words_of
-from graph_mem.core.model import Place, RecordId, UserId
+from graph_mem.core.model import Memory, Place, Principal, RecordId, Scope, UserId
 from graph_mem.core.text import text_hash
 
 T = TypeVar("T", Policy, Variable)
@@ -81,18 +81,71 @@ class Rebuilt:
     missing: tuple[RecordId, ...] = ()
 
 
-def held(prefix: Prefix, pinned: Mapping[RecordId, str], tail: Tail) -> Iterator[Held]:
+def account(
+    *,
+    id: str,
+    run_id: str,
+    at: datetime,
+    principal: Principal,
+    scope: Scope,
+    budget_tokens: int,
+    prefix: Prefix,
+    tail: Tail | None,
+    memories: Mapping[RecordId, Memory],
+    retrieval_trace_id: str | None,
+) -> RunTrace:
+    """The trace of one assembly. `memories` are those behind the pins.
+
+    It is its maker's alone as soon as anything private is in it.
+    """
+    named = {Place(principal.org_id, scope), *_places(prefix, tail, memories)}
+    private = any(place.private for place in named)
+    return RunTrace(
+        id=id,
+        run_id=run_id,
+        at=at,
+        by=principal.user_id,
+        place=Place(principal.org_id, scope, principal.user_id if private else None),
+        named=tuple(sorted(named, key=lambda place: (place.scope_token, place.owner_id or ""))),
+        format=FORMAT,
+        budget=budget_tokens,
+        used=prefix.tokens + (tail.tokens if tail else 0),
+        over_budget=prefix.tokens > budget_tokens,
+        policies=tuple(VersionRef(policy.id, policy.version) for policy in prefix.policies),
+        variables=tuple(VersionRef(variable.id, variable.version) for variable in prefix.variables),
+        pins=prefix.pins,
+        absent=prefix.absent,
+        semantic_tail=tail is not None,
+        tail_record_ids=tuple(hit.record.id for hit in tail.items) if tail else (),
+        prefix_hash=prefix.hash,
+        prefix_tokens=prefix.tokens,
+        tail_hash=digest(tail.text) if tail else None,
+        retrieval_trace_id=retrieval_trace_id,
+    )
+
+
+def _places(prefix: Prefix, tail: Tail | None, memories: Mapping[RecordId, Memory]) -> Iterator[Place]:
+    """Where everything lives that shows in the two parts or in their account."""
+    yield from (policy.place for policy in prefix.policies)
+    yield from (variable.place for variable in prefix.variables)
+    yield from (absent.pin.place for absent in prefix.absent)
+    for shown in prefix.pins:
+        yield from (shown.pin.place, memories[shown.memory_id].place)
+    yield from (hit.record.place for hit in (tail.items if tail else ()))
+
+
+def held(prefix: Prefix, tail: Tail | None, memories: Mapping[RecordId, Memory]) -> Iterator[Held]:
     """Every text that could come back as if it were new: each record's, and each part as a whole.
 
     A part as a whole stands for the first record in it.
     """
-    for id, text in pinned.items():
-        yield Held(text_hash(text), id)
-    for hit in tail.items:
-        yield Held(text_hash(words_of(hit.record)), hit.record.id)
+    for shown in prefix.pins:
+        yield Held(text_hash(words_of(memories[shown.memory_id])), shown.memory_id)
     if prefix.pins:
         yield Held(text_hash(prefix.text), prefix.pins[0].memory_id)
-    if tail.items:
+    if tail is not None and tail.items:
+        for hit in tail.items:
+            yield Held(text_hash(words_of(hit.record)), hit.record.id)
         yield Held(text_hash(tail.text), tail.items[0].record.id)
 
 

@@ -1,13 +1,11 @@
 """Session scratch: what a run notes down for itself."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from graph_mem.core.model import Place
 
 MAX_NOTE_BYTES = 64 * 1024
-MAX_NOTES = 1000
-TIME_TO_LIVE = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from ulid import ULID
 
+from graph_mem.core.context import DEFAULT_LIMITS, Limits
 from graph_mem.models.embedder import Embedder
 from graph_mem.models.extractor import Extractor
 from graph_mem.models.tokens import Tokenizer
@@ -39,3 +40,4 @@ class Deps:
     wakeups: Wakeups
     clock: Clock = utc_now
     new_id: Callable[[str], str] = new_id
+    limits: Limits = DEFAULT_LIMITS

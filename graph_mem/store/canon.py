@@ -196,6 +196,17 @@ async def remove_pin(tx: Tx, principal: Principal, id: str) -> None:
     await rows(tx, REMOVE_PIN, id=id, **access(principal))
 
 
+EVERGREEN = f"""
+MATCH (r:Memory|Fact {{id: $id}}) WHERE {visible("r")}
+SET r.evergreen = $evergreen, r.version = r.version + 1
+"""
+
+
+async def set_evergreen(tx: Tx, principal: Principal, id: RecordId, *, evergreen: bool) -> None:
+    """Raise the floor of a locked record's strength, or take it away."""
+    await rows(tx, EVERGREEN, id=id, evergreen=evergreen, **access(principal))
+
+
 def chain(principal: Principal, scope: Scope) -> list[str]:
     """The index tokens of `scope` and those around it."""
     return [one.token(principal.org_id) for one in scope.chain()]

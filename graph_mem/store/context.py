@@ -65,7 +65,7 @@ def _led(principal: Principal, pin: Pin, memory: Row | None, ends: Iterable[Row]
     for one in current:
         yield PinnedMemory(pin, one, followed=one.id != pin.memory_id)
     if not current:
-        yield AbsentPin(pin.id, pin.memory_id, _absence(reached))
+        yield AbsentPin(pin, _absence(reached))
 
 
 def _absence(reached: list[Memory]) -> Absence:

@@ -172,7 +172,7 @@ def _payload(trace: RunTrace) -> dict[str, Any]:
         "policies": [[ref.id, ref.version] for ref in trace.policies],
         "variables": [[ref.id, ref.version] for ref in trace.variables],
         "pins": [_shown_json(pin) for pin in trace.pins],
-        "absent": [[pin.pin_id, pin.memory_id, pin.reason.value] for pin in trace.absent],
+        "absent": [{**_pin_json(one.pin), "reason": one.reason.value} for one in trace.absent],
         "semanticTail": trace.semantic_tail,
         "tailRecordIds": list(trace.tail_record_ids),
         "prefixHash": trace.prefix_hash,
@@ -199,7 +199,7 @@ def _trace(node: Row) -> RunTrace:
         policies=tuple(VersionRef(id, version) for id, version in payload["policies"]),
         variables=tuple(VersionRef(id, version) for id, version in payload["variables"]),
         pins=tuple(_shown(place.org_id, one) for one in payload["pins"]),
-        absent=tuple(AbsentPin(id, RecordId(memory), Absence(why)) for id, memory, why in payload["absent"]),
+        absent=tuple(AbsentPin(_pin(place.org_id, one), Absence(one["reason"])) for one in payload["absent"]),
         semantic_tail=payload["semanticTail"],
         tail_record_ids=tuple(RecordId(id) for id in payload["tailRecordIds"]),
         prefix_hash=payload["prefixHash"],
@@ -211,12 +211,7 @@ def _trace(node: Row) -> RunTrace:
 
 def _shown_json(shown: ShownPin) -> dict[str, Any]:
     return {
-        "pinId": shown.pin.id,
-        "place": _place_json(shown.pin.place),
-        "pinned": shown.pin.memory_id,
-        "slot": shown.pin.slot,
-        "order": shown.pin.order,
-        "pinVersion": shown.pin.version,
+        **_pin_json(shown.pin),
         "memoryId": shown.memory_id,
         "version": shown.memory_version,
         "label": shown.label,
@@ -230,14 +225,7 @@ def _shown_json(shown: ShownPin) -> dict[str, Any]:
 
 def _shown(org_id: OrganizationId, found: Mapping[str, Any]) -> ShownPin:
     return ShownPin(
-        pin=Pin(
-            id=found["pinId"],
-            place=_place(org_id, found["place"]),
-            memory_id=RecordId(found["pinned"]),
-            slot=found["slot"],
-            order=found["order"],
-            version=found["pinVersion"],
-        ),
+        pin=_pin(org_id, found),
         memory_id=RecordId(found["memoryId"]),
         memory_version=found["version"],
         label=found["label"],
@@ -246,6 +234,28 @@ def _shown(org_id: OrganizationId, found: Mapping[str, Any]) -> ShownPin:
         tokens=found["tokens"],
         followed=found["followed"],
         cut=None if found["cut"] is None else Cut(*found["cut"]),
+    )
+
+
+def _pin_json(pin: Pin) -> dict[str, Any]:
+    return {
+        "pinId": pin.id,
+        "place": _place_json(pin.place),
+        "pinned": pin.memory_id,
+        "slot": pin.slot,
+        "order": pin.order,
+        "pinVersion": pin.version,
+    }
+
+
+def _pin(org_id: OrganizationId, found: Mapping[str, Any]) -> Pin:
+    return Pin(
+        id=found["pinId"],
+        place=_place(org_id, found["place"]),
+        memory_id=RecordId(found["pinned"]),
+        slot=found["slot"],
+        order=found["order"],
+        version=found["pinVersion"],
     )
 
 
