@@ -49,11 +49,12 @@ DEFAULT_WRITE_GATE: Mapping[Role, frozenset[ScopeLevel]] = {
     Role.OWNER: frozenset(ScopeLevel),
     Role.ADMIN: frozenset(ScopeLevel),
     Role.SOLUTIONS_ENGINEER: frozenset({ScopeLevel.DEAL}),
-    Role.PROJECT_MANAGER: frozenset({ScopeLevel.CLIENT, ScopeLevel.DEAL}),
+    Role.PROJECT_MANAGER: frozenset({ScopeLevel.CLIENT}),
     Role.MEMBER: frozenset(),
     Role.AGENT: frozenset(),
 }
-"""The scopes, of those assigned to them, in which a role's facts land active (SPEC 4)."""
+"""The scopes, of those assigned to them, in which a role's facts land active (SPEC 4). CLIENT includes a client's
+deals."""
 
 
 @dataclass(frozen=True, slots=True)
