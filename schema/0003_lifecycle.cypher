@@ -9,3 +9,4 @@ CREATE RANGE INDEX proposal_scope IF NOT EXISTS FOR (n:Proposal) ON (n.scope);
 CREATE RANGE INDEX proposal_changed IF NOT EXISTS FOR (n:Proposal) ON (n.partition, n.changedAt);
 CREATE RANGE INDEX snapshot_order IF NOT EXISTS FOR (n:Snapshot) ON (n.partition, n.seq);
 CREATE RANGE INDEX rehearsal_due IF NOT EXISTS FOR (n:Rehearsal) ON (n.partition, n.dueAt);
+CREATE RANGE INDEX entity_merged IF NOT EXISTS FOR (n:Entity) ON (n.mergedInto);

@@ -122,10 +122,18 @@ class TrustCount:
     reverted: int
 
 
+AUTOMATIC = UserId("graph-mem")
+"""Who files proposals and keeps them unasked: nobody a person could be."""
+
 LOW_RISK = frozenset({ProposalKind.ARCHIVE, ProposalKind.DEMOTE})
 """Kinds that change nothing that is said: their effect is on rank, and taken back without loss."""
 
 
-def low_risk(kind: ProposalKind, *, position: bool, protected: bool) -> bool:
-    """Whether a change may ever be kept unasked: on findings that nobody committed to or protects."""
-    return kind in LOW_RISK and not position and not protected
+def low_risk(kind: ProposalKind, shape: str) -> bool:
+    """Whether a change may ever be kept unasked: on findings that nobody committed to, protects or refuted."""
+    return kind in LOW_RISK and not shape.endswith("]")
+
+
+def shape_of(label: str, *marks: str) -> str:
+    """The shape of a change: what it is about, and in brackets, which no label has, what makes it delicate."""
+    return f"{label} [{', '.join(marks)}]" if marks else label

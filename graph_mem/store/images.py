@@ -94,6 +94,11 @@ UNWIND $edges AS one
 MATCH (a:Slot {{key: one.start}})-[r:CURRENT]->(b:Fact {{id: one.end}}) WHERE {visible("a")} AND {visible("b")}
 DELETE r
 """
+LOCK_TEXTS = """
+UNWIND $buckets AS bucket
+MERGE (l:Lease {name: bucket})
+SET l.lock = bucket
+"""
 TAKEN = """
 UNWIND $keys AS one
 OPTIONAL MATCH (m:Memory {dedupKey: one.key}) WHERE m.id <> one.id
@@ -118,7 +123,9 @@ async def image(tx: Tx, principal: Principal, ids: Collection[str]) -> Image:
 
 
 async def taken(tx: Tx, nodes: Mapping[NodeRef, Properties]) -> list[str]:
-    """Those of `nodes` whose unique text or seat somebody else has by now."""
+    """Those of `nodes` whose unique text or seat somebody else has by now; nobody else can take one after this."""
+    texts = [str(new["dedupKey"]).rpartition("|")[2] for new in nodes.values() if new.get("dedupKey")]
+    await rows(tx, LOCK_TEXTS, buckets=sorted({f"text {text[:2]}" for text in texts}))
     keys = [
         {"id": ref.id, "key": key}
         for ref, properties in nodes.items()

@@ -1,0 +1,169 @@
+"""What a person does to one record directly: archive, restore, validate."""
+
+from datetime import datetime
+
+from graph_mem.core import gates, rehearsal
+from graph_mem.core.lifecycle import LifecycleConfig
+from graph_mem.core.model import Memory, Place, Principal, Record, RecordId, Role, Standing, is_id
+from graph_mem.core.proposals import ProposalKind
+from graph_mem.errors import Conflict, Forbidden, NotFound
+from graph_mem.services import Deps, applying, filing, rehearsing
+from graph_mem.store import audit, lifecycle, records, rehearsals, relations, reviews, standing
+from graph_mem.store.db import Tx
+
+_MAX_REASON = 2000
+
+
+def may_change(principal: Principal, record: Record, config: LifecycleConfig) -> bool:
+    """Whether a principal may archive, restore or validate: whoever writes there, and a person what they wrote."""
+    author = record.source.author if isinstance(record, Memory) else record.author
+    own = author == principal.user_id and principal.role is not Role.AGENT
+    return own or may_decide(principal, record.place, config)
+
+
+def may_decide(principal: Principal, place: Place, config: LifecycleConfig) -> bool:
+    """Whether a principal's word counts at `place`: the rule that facts go by."""
+    return gates.lands(principal, place, config.write_gate) is Standing.CURRENT
+
+
+async def archive(
+    deps: Deps, principal: Principal, id: str, *, reason: str | None = None, expected_version: int | None = None
+) -> Record:
+    """Take a current record out of everyday recall.
+
+    Errors: NotFound; Forbidden; Conflict for a stale version or a record that is not current.
+    """
+
+    async def work(tx: Tx) -> Record:
+        record, locked = await _locked(tx, deps, principal, id, expected_version)
+        _expect(record, Standing.CURRENT)
+        await standing.retire(tx, principal, [record.id], to=Standing.ARCHIVED, at=locked.at)
+        return await _told(tx, deps, principal, record, "archived", reason)
+
+    return await deps.db.write(work)
+
+
+async def restore(
+    deps: Deps, principal: Principal, id: str, *, reason: str | None = None, expected_version: int | None = None
+) -> Record:
+    """Bring an archived record back as if it had never left; superseded, if that is what happened to it meanwhile.
+
+    Errors: NotFound; Forbidden; Conflict for a stale version, a record that is not archived, or when another
+    record has its text or its slot by now.
+    """
+
+    async def work(tx: Tx) -> Record:
+        record, locked = await _locked(tx, deps, principal, id, expected_version)
+        _expect(record, Standing.ARCHIVED)
+        if await relations.retiring_links(tx, principal, record.id):
+            await standing.retire(tx, principal, [record.id], to=Standing.SUPERSEDED, at=locked.at)
+        else:
+            await _revive(tx, principal, record, locked)
+        return await _told(tx, deps, principal, record, "restored", reason)
+
+    return await deps.db.write(work)
+
+
+async def _revive(tx: Tx, principal: Principal, record: Record, locked: standing.Locked) -> None:
+    rival = await lifecycle.rival(tx, principal, record.id)
+    if rival.seated is not None:
+        raise Conflict(f"{rival.seated} is the active fact of its slot by now; archive or retract that first.")
+    await standing.revive(tx, principal, [record.id], at=locked.at, wrongly=False)
+    if rival.text_hash is not None:
+        other = await standing.claim_text(tx, principal, record.id, text_hash=rival.text_hash)
+        if other is not None:
+            raise Conflict(f"{other} was saved with the same text meanwhile; archive or erase that first.")
+
+
+async def validate(deps: Deps, principal: Principal, id: str, *, holds: bool, reason: str | None = None) -> Record:
+    """Say of a current record that it still holds, or that it does not: then it goes to the review queue.
+
+    Errors: NotFound; Forbidden; Conflict for a record that is not current.
+    """
+    vocabulary = await deps.settings.vocabulary(principal.org_id)
+
+    async def work(tx: Tx) -> Record:
+        record, _ = await _locked(tx, deps, principal, id, None)
+        _expect(record, Standing.CURRENT)
+        await rehearsing.answered(tx, deps, principal, record, holds=holds)
+        if holds:
+            await lifecycle.validated(tx, principal, record.id, at=deps.clock())
+            return await _told(tx, deps, principal, record, "validated", reason)
+        proposal = filing.proposal(
+            deps,
+            record.place,
+            ProposalKind.ARCHIVE,
+            [record.id],
+            shape=filing.shape(record, vocabulary, "refuted"),
+            score=await applying.strength_now(deps, record),
+            reason=reason or "A person found that it does not hold.",
+            gate="refuted by a person",
+            by=principal.user_id,
+            basis=(deps.new_id("evt"),),
+        )
+        open_now = await reviews.open_subjects(tx, principal)
+        if record.id not in open_now.get(ProposalKind.ARCHIVE, frozenset()):
+            await reviews.file(tx, [proposal])
+        return await _told(tx, deps, principal, record, "refuted", reason)
+
+    record = await deps.db.write(work)
+    deps.wakeups.notify()
+    return record
+
+
+async def enrol(deps: Deps, principal: Principal, *, since: datetime) -> int:
+    """Enrol in rehearsal what was saved after `since`, deserves it and is not enrolled; returns how many records."""
+    vocabulary = await deps.settings.vocabulary(principal.org_id)
+    config = await deps.settings.lifecycle(principal.org_id)
+    protected = [label.name for label in vocabulary.labels.values() if label.protected]
+    now = deps.clock()
+    first = rehearsal.enrolled(now, days=config.rehearsal_days)
+
+    async def work(tx: Tx) -> int:
+        return await rehearsals.enrol(tx, principal, first, protected=protected, since=since, at=now)
+
+    enrolled = 0
+    while batch := await deps.db.write(work):
+        enrolled += batch
+    return enrolled
+
+
+async def _locked(
+    tx: Tx, deps: Deps, principal: Principal, id: str, expected_version: int | None
+) -> tuple[Record, standing.Locked]:
+    """The record, locked, that `principal` may change."""
+    if not is_id(id, "mem", "fact"):
+        raise NotFound(id, path=("id",))
+    locked = await standing.lock(tx, principal, [RecordId(id)])
+    record = locked.records.get(RecordId(id))
+    if record is None or record.standing is Standing.ERASED:
+        raise NotFound(id, path=("id",))
+    if not may_change(principal, record, await deps.settings.lifecycle(principal.org_id)):
+        raise Forbidden(f"Your role {principal.role} changes no record of this scope that others wrote.")
+    if expected_version not in (None, record.version):
+        raise Conflict(
+            f"{id} is at version {record.version}, expected {expected_version}.", current_version=record.version
+        )
+    return record, locked
+
+
+def _expect(record: Record, expected: Standing) -> None:
+    if record.standing is not expected:
+        raise Conflict(f"{record.id} is {record.standing}, expected {expected}.", current_version=record.version)
+
+
+async def _told(tx: Tx, deps: Deps, principal: Principal, record: Record, kind: str, reason: str | None) -> Record:
+    """The record as it is now, after a line in its history."""
+    now = (await records.by_ids(tx, principal, [record.id]))[record.id]
+    event = applying.event_of(
+        deps,
+        record.id,
+        kind,
+        by=principal.user_id,
+        at=deps.clock(),
+        version=now.version,
+        detail={"reason": reason[:_MAX_REASON]} if reason else None,
+        strength=await applying.strength_now(deps, now),
+    )
+    await audit.append(tx, record.place, event)
+    return now

@@ -1,0 +1,81 @@
+"""When the records that matter most are due to be looked at again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from graph_mem.core.model import Page, Principal, RecordId
+from graph_mem.core.rehearsal import Rehearsal
+from graph_mem.store.db import Row, Tx, row, rows
+from graph_mem.store.times import instant, ms
+from graph_mem.store.visibility import PLACE, access, admitted, visible
+
+ENROL = f"""
+MATCH (m:Memory) WHERE {visible("m")} AND m.standing = 'CURRENT' AND m.createdAt >= $since
+  AND (m.position OR m.evergreen OR m.label IN $protected OR EXISTS {{ (m)<-[:PINS]-() }})
+  AND NOT EXISTS {{ MATCH (r:Rehearsal {{recordId: m.id}}) }}
+WITH m LIMIT 1000
+MERGE (r:Rehearsal {{recordId: m.id}})
+  ON CREATE SET r += m {{{PLACE}, .partition, .scope}}, r.box = $box, r.dueAt = $due, r.enrolledAt = $at
+RETURN count(*) AS enrolled
+"""
+PAGE = f"""
+MATCH (r:Rehearsal) WHERE {visible("r")} AND r.dueAt <= $until
+  AND ($afterDue IS NULL OR r.dueAt > $afterDue OR (r.dueAt = $afterDue AND r.recordId > $afterId))
+MATCH (m:Memory|Fact {{id: r.recordId}}) WHERE {visible("m")} AND m.standing = 'CURRENT'
+WITH r ORDER BY r.dueAt, r.recordId LIMIT $limit
+RETURN r {{.recordId, {PLACE}, .box, .dueAt}} AS node
+"""
+OF = f"""
+MATCH (r:Rehearsal {{recordId: $id}}) WHERE {visible("r")}
+SET r.lock = $id
+WITH r
+RETURN r {{.recordId, {PLACE}, .box, .dueAt}} AS node
+"""
+RECORD = f"""
+MATCH (r:Rehearsal {{recordId: $id}}) WHERE {visible("r")}
+SET r.box = $box, r.dueAt = $due, r.lastAt = $at
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolled:
+    """A record that is rehearsed."""
+
+    record_id: RecordId
+    rehearsal: Rehearsal
+
+
+async def enrol(
+    tx: Tx, principal: Principal, first: Rehearsal, *, protected: Sequence[str], since: datetime, at: datetime
+) -> int:
+    """Enrol what nobody enrolled of what was saved after `since`: current positions, protected labels, evergreen and
+    pinned memories.
+
+    At most 1,000 at once; returns how many. `protected` are the labels of that class.
+    """
+    given = {"protected": list(protected), "since": ms(since), "at": ms(at), "box": first.box, "due": ms(first.due_at)}
+    found = await row(tx, ENROL, **given, **access(principal))
+    return found["enrolled"] if found else 0
+
+
+async def page(tx: Tx, principal: Principal, *, until: datetime, page: Page) -> list[Enrolled]:
+    """Due until then, soonest first; one more than `page.first` when there are more. Page keys: (due, id)."""
+    due, id = page.after or (None, None)
+    found = await rows(tx, PAGE, until=ms(until), afterDue=due, afterId=id, limit=page.first + 1, **access(principal))
+    return admitted(principal, (row["node"] for row in found), _rehearsal)
+
+
+async def lock(tx: Tx, principal: Principal, id: RecordId) -> Rehearsal | None:
+    """The rehearsal of a record, locked; None if it is not enrolled."""
+    found = await rows(tx, OF, id=id, **access(principal))
+    return next((one.rehearsal for one in admitted(principal, (row["node"] for row in found), _rehearsal)), None)
+
+
+async def record(tx: Tx, principal: Principal, id: RecordId, new: Rehearsal, *, at: datetime) -> None:
+    """Store what a rehearsal at `at` led to."""
+    await rows(tx, RECORD, id=id, box=new.box, due=ms(new.due_at), at=ms(at), **access(principal))
+
+
+def _rehearsal(node: Row) -> Enrolled:
+    return Enrolled(RecordId(node["recordId"]), Rehearsal(node["box"], instant(node["dueAt"])))
