@@ -2,7 +2,9 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Annotated
 
+import typer
 from pydantic import SecretStr
 
 from graph_mem.cli.output import Output
@@ -15,6 +17,13 @@ from graph_mem.local.home import Address
 from graph_mem.local.java import find_java
 from graph_mem.local.server import Engine, LocalServer
 from graph_mem.store.db import Database
+
+LOCAL_ORGANIZATION = "local"
+"""The organization that `up` makes, and its owner: what commands use when nobody is named."""
+LOCAL_USER = "owner"
+
+OrganizationOption = Annotated[str, typer.Option("--org", help="Name or id of the organization.")]
+UserOption = Annotated[str, typer.Option("--user", help="Name or id of the user who does it.")]
 
 
 def engine_for(settings: Settings, output: Output) -> Engine:

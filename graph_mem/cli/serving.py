@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 import uvicorn
 from starlette.applications import Starlette
 
-from graph_mem.errors import PortInUse
+from graph_mem.errors import PortInUse, SetupError
 
 T = TypeVar("T")
 
 SHUTDOWN_TIMEOUT_S = 15
 BACKLOG = 2048
+POLL_S = 0.05
 MAX_FRAME_BYTES = 1 << 20
 
 
@@ -84,7 +85,29 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     """Run on uvloop, where there is one."""
     if sys.platform == "win32":
         return asyncio.run(main)
-    import uvloop  # noqa: PLC0415 not on Windows
+    import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)
+
+
+async def until_any(stop: asyncio.Event, *tasks: asyncio.Task[Any]) -> None:
+    """Wait until we are told to stop or one of the tasks ends, and raise what it raised."""
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        done, _ = await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+    for task in done:
+        task.result()
+
+
+async def until_started(server: Server, serve: asyncio.Task[None]) -> None:
+    """Wait until the server accepts requests.
+
+    Errors: SetupError if it gives up.
+    """
+    while not server.started:
+        if serve.done():
+            raise SetupError("The API could not be started; the log above says why.")
+        await asyncio.sleep(POLL_S)

@@ -73,6 +73,7 @@ class LocalServer:
                 return self.home.address()
             if running is not None:
                 stop_process(running)
+            self._reap()
             ports = Ports(bolt=choose_port(wanted.bolt, "Bolt"), http=choose_port(wanted.http, "HTTP"))
             self.home.conf.write_text(self._render(ports))
             if not self.home.has_data:
@@ -80,11 +81,14 @@ class LocalServer:
             self._await_ready(self._spawn())
             return self.home.address()
 
+    def restart(self) -> Address:
+        """Have the server running again after it ended by itself, where it listened before."""
+        return self.start(read_ports(self.home.conf) or Ports(bolt=0, http=0))
+
     def stop(self) -> bool:
         """Stop the server cleanly and wait for its end; False if it was not running."""
         stopped = self.home.stop()
-        if self._child is not None:
-            self._child.wait()
+        self._reap()
         return stopped
 
     def admin(self, *arguments: str) -> str:
@@ -102,6 +106,11 @@ class LocalServer:
         if done.returncode != 0:
             raise SetupError(f"neo4j-admin {' '.join(arguments[:2])} failed: {(done.stderr or done.stdout).strip()}")
         return done.stdout
+
+    def _reap(self) -> None:
+        if self._child is not None:
+            self._child.wait()
+            self._child = None
 
     def _render(self, ports: Ports) -> str:
         return render(ports=ports, memory=self._engine.memory, java_options=self._engine.java.options)

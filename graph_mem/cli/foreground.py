@@ -1,0 +1,178 @@
+"""What `up` does: have a database, prepare it, serve until told to stop, end in order."""
+
+import asyncio
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+import psutil
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from graph_mem import app
+from graph_mem.api.tokens import issue
+from graph_mem.cli import serving
+from graph_mem.cli.access import local_server, open_database, with_address, with_signing_key
+from graph_mem.cli.logs import configure_logging
+from graph_mem.cli.output import Output
+from graph_mem.cli.people import Desk
+from graph_mem.cli.processes import check
+from graph_mem.config import Settings
+from graph_mem.core.model import Role
+from graph_mem.errors import SetupError
+from graph_mem.local.conf import Ports
+from graph_mem.local.folder import Announcement, DataFolder
+from graph_mem.local.home import Address, has_ended
+from graph_mem.services import utc_now
+from graph_mem.services.admin import ensure_principal
+
+WATCH_S = 0.5
+ORGANIZATION = "local"
+USER = "owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Where everything is, for whoever started it."""
+
+    graphql: str
+    token: str | None
+    neo4j: Address
+
+
+class Foreground:
+    """One run of an instance, in this process but for the database."""
+
+    def __init__(self, settings: Settings, output: Output, folder: DataFolder) -> None:
+        self._settings = with_signing_key(settings)
+        self._output = output
+        self._folder = folder
+        self._server = None if settings.neo4j_uri else local_server(settings, output)
+
+    def run(self) -> None:
+        """Serve until SIGTERM or SIGINT, or until a part fails for good.
+
+        Downloads come first, while a signal still ends the process at once: they go on where they were cut off.
+        """
+        listener = serving.bind(self._settings.host, self._settings.port)
+        if self._server is not None:
+            self._server.prepare()
+        if self._settings.embedder in ("e5-small-v2", "onnx"):
+            app.model_folder(self._settings)
+        configure_logging(self._settings)
+        serving.run(self._serve(listener))
+
+    async def _serve(self, listener: socket.socket) -> None:
+        stop = serving.stop_event()
+        try:
+            await self._start_and_wait(listener, stop)
+        finally:
+            listener.close()
+            if self._server is not None:
+                await asyncio.to_thread(self._server.stop)
+
+    async def _start_and_wait(self, listener: socket.socket, stop: asyncio.Event) -> None:
+        address = await self._database(stop)
+        if address is None:
+            return
+        settings = with_address(self._settings, address)
+        await check(settings)
+        await app.prepare(settings)
+        ready = Ready(graphql=f"{serving.url_of(listener)}/graphql", token=await local_token(settings), neo4j=address)
+        api = serving.make_server(app.build(settings, work=True))
+        serve = asyncio.create_task(api.serve(sockets=[listener]), name="api")
+        watch = asyncio.create_task(self._keep_database_running(), name="database")
+        try:
+            await serving.until_started(api, serve)
+            self._announce(ready)
+            await serving.until_any(stop, serve, watch)
+        finally:
+            watch.cancel()
+            api.should_exit = True
+            await serve
+
+    async def _database(self, stop: asyncio.Event) -> Address | None:
+        """Where Neo4j answers; None if we were told to stop meanwhile."""
+        if self._server is None:
+            return given_address(self._settings)
+        ports = Ports(bolt=self._settings.neo4j_port, http=self._settings.neo4j_http_port)
+        starting = asyncio.create_task(asyncio.to_thread(self._server.start, ports))
+        await serving.until_any(stop, starting)
+        if starting.done():
+            return starting.result()
+        await asyncio.to_thread(self._server.stop)
+        with suppress(SetupError):
+            await starting
+        return None
+
+    async def _keep_database_running(self) -> None:
+        """Start our Neo4j again whenever it ends by itself; the service bridges the gap by retries."""
+        if self._server is None:
+            await asyncio.Event().wait()
+            return
+        while True:
+            await until_ended(self._server.home.process())
+            self._output.note("Neo4j ended unexpectedly; starting it again.")
+            await asyncio.to_thread(self._server.restart)
+
+    def _announce(self, ready: Ready) -> None:
+        neo4j = ready.neo4j
+        self._folder.announce(Announcement(ready.graphql, neo4j.uri, neo4j.browser or None))
+        document = {
+            "graphql": ready.graphql,
+            "token": ready.token,
+            "neo4j": {"uri": neo4j.uri, "user": neo4j.user, "password": neo4j.password},
+            "browser": neo4j.browser or None,
+        }
+        self._output.show(document, panel(ready, self._folder))
+
+
+async def until_ended(process: psutil.Process | None) -> None:
+    """Wait for the end of a process that may not be a child of ours."""
+    while process is not None and not has_ended(process):  # noqa: ASYNC110 nothing sets an event when it ends
+        await asyncio.sleep(WATCH_S)
+
+
+async def local_token(settings: Settings) -> str | None:
+    """A token of the owner of the local organization, both made if missing; None if a provider issues tokens."""
+    async with open_database(settings) as database:
+        enrolled = await ensure_principal(Desk(database), organization=ORGANIZATION, user=USER, role=Role.OWNER)
+    if settings.jwt_jwks_url is not None:
+        return None
+    return issue(
+        app.token_settings(settings),
+        org_id=enrolled.org_id,
+        user_id=enrolled.user_id,
+        now=utc_now(),
+        lifetime=timedelta(days=settings.token_lifetime_days),
+    )
+
+
+def given_address(settings: Settings) -> Address:
+    """The Neo4j that the operator gave; it may have a Browser, but we do not know where."""
+    password = settings.neo4j_password
+    return Address(
+        uri=settings.neo4j_uri or "",
+        browser="",
+        user=settings.neo4j_user,
+        password=password.get_secret_value() if password else "",
+    )
+
+
+def panel(ready: Ready, folder: DataFolder) -> Panel:
+    """What a person needs to go on. The token is whole, so it is not put in a column that would cut it."""
+    table = Table(show_header=False, box=None)
+    rows = {
+        "GraphQL": ready.graphql,
+        "GraphiQL": ready.graphql.removesuffix("graphql") + "graphiql",
+        "Neo4j Browser": ready.neo4j.browser,
+        "Neo4j": f"{ready.neo4j.uri} as {ready.neo4j.user}; the password is in {folder.root / 'neo4j-password'}",
+        "Data": str(folder.root),
+        "Token": ready.token or "from your identity provider",
+    }
+    for name, value in rows.items():
+        if value:
+            table.add_row(Text(name, style="bold"), Text(value, overflow="fold"))
+    return Panel(table, title="graph-mem is up; Ctrl-C stops it", expand=False)

@@ -1,0 +1,88 @@
+"""`serve`, `worker`, `migrate`: the parts of an instance, each as a process of its own."""
+
+import asyncio
+
+import typer
+from rich.text import Text
+
+from graph_mem.cli import serving
+from graph_mem.cli.access import complete, open_database
+from graph_mem.cli.instance import HostOption, PortOption
+from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
+from graph_mem.config import Settings
+from graph_mem.store.server import inspect, require
+
+commands = typer.Typer()
+
+
+@commands.command()
+def serve(
+    as_json: JsonOption = False, data_dir: DataDirOption = None, host: HostOption = None, port: PortOption = None
+) -> None:
+    """Serve the API alone, on the given Neo4j or the one of the running instance; any number may."""
+    from graph_mem import app
+    from graph_mem.cli.logs import configure_logging
+
+    output = Output(as_json=as_json)
+    settings = complete(settings_for(data_dir, host=host, port=port))
+    configure_logging(settings)
+    listener = serving.bind(settings.host, settings.port)
+    url = f"{serving.url_of(listener)}/graphql"
+
+    async def main() -> None:
+        stop = serving.stop_event()
+        await check(settings)
+        await app.prepare(settings)
+        api = serving.make_server(app.build(settings))
+        running = asyncio.create_task(api.serve(sockets=[listener]), name="api")
+        try:
+            await serving.until_started(api, running)
+            output.show({"graphql": url}, Text(f"Serving {url}; Ctrl-C stops."))
+            await serving.until_any(stop, running)
+        finally:
+            api.should_exit = True
+            await running
+
+    serving.run(main())
+
+
+@commands.command()
+def worker(as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
+    """Work on jobs alone, on the given Neo4j or the one of the running instance; any number may."""
+    from graph_mem import app
+    from graph_mem.cli.logs import configure_logging
+
+    output = Output(as_json=as_json)
+    settings = complete(settings_for(data_dir))
+    configure_logging(settings)
+
+    async def main() -> None:
+        stop = serving.stop_event()
+        await check(settings)
+        await app.prepare(settings)
+        output.show({"working": True}, Text("Working; Ctrl-C stops."))
+        await app.run_worker(settings, stop)
+
+    serving.run(main())
+
+
+@commands.command()
+def migrate(as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
+    """Bring the schema of the database up to date; safe while others do the same."""
+    from graph_mem import app
+
+    output = Output(as_json=as_json)
+    settings = complete(settings_for(data_dir))
+
+    async def main() -> list[str]:
+        await check(settings)
+        return await app.prepare(settings)
+
+    applied = serving.run(main())
+    output.show({"applied": applied}, Text(f"Applied: {', '.join(applied)}" if applied else "Nothing to apply."))
+
+
+async def check(settings: Settings) -> None:
+    """Refuse a Neo4j that is not enough for us."""
+    async with open_database(settings) as database:
+        require(await inspect(database))
