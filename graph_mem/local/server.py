@@ -49,6 +49,11 @@ class LocalServer:
         self._engine = engine
         self._child: subprocess.Popen[bytes] | None = None
 
+    @property
+    def version(self) -> str:
+        """The version of Neo4j."""
+        return self._engine.lock.neo4j
+
     def prepare(self) -> None:
         """Fetch what is missing, lay out the home and link the jars into it.
 
@@ -75,11 +80,15 @@ class LocalServer:
                 stop_process(running)
             self._reap()
             ports = Ports(bolt=choose_port(wanted.bolt, "Bolt"), http=choose_port(wanted.http, "HTTP"))
-            self.home.conf.write_text(self._render(ports))
+            self.configure(ports)
             if not self.home.has_data:
                 self.admin("dbms", "set-initial-password", self.home.password())
             self._await_ready(self._spawn())
             return self.home.address()
+
+    def configure(self, ports: Ports) -> None:
+        """Write the configuration that the next start and `admin` go by."""
+        self.home.conf.write_text(self._render(ports))
 
     def restart(self) -> Address:
         """Have the server running again after it ended by itself, where it listened before."""
