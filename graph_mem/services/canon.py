@@ -1,9 +1,10 @@
 """Policies and variables: what an organization has decided that every run must see."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from graph_mem.core.canon import Policy, Variable, resolved
-from graph_mem.core.model import Place, Principal, Scope
+from graph_mem.core.model import Place, Principal
+from graph_mem.core.retrieval import ScopeName
 from graph_mem.core.text import check_name, check_text
 from graph_mem.errors import Conflict, Forbidden, NotFound
 from graph_mem.services import Deps
@@ -17,14 +18,14 @@ _MAX_VALUE_BYTES = 8 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class NewPolicy:
-    """A policy as a caller gives it, unchecked. `scope` is (client id, deal id); None keeps the one it has."""
+    """A policy as a caller gives it, unchecked. `scope` None keeps the one it has."""
 
     name: str
     text: str
     id: str | None = None
     priority: int = 0
     active: bool = True
-    scope: tuple[str | None, str | None] | None = None
+    scope: ScopeName | None = None
     expected_version: int | None = None
 
 
@@ -34,7 +35,7 @@ class NewValue:
 
     name: str
     value: str | None
-    scope: tuple[str | None, str | None] | None = None
+    scope: ScopeName = field(default_factory=ScopeName)
     private: bool = False
     expected_version: int | None = None
 
@@ -56,7 +57,7 @@ async def save_policy(deps: Deps, principal: Principal, new: NewPolicy) -> Polic
         _check_version(held, new.expected_version, what="policy")
         wanted = Policy(
             id=held.id if held else fresh_id,
-            place=await _place(tx, principal, new.scope, held.place if held else None),
+            place=held.place if held and new.scope is None else await _place(tx, principal, new.scope or ScopeName()),
             name=name,
             text=text,
             priority=new.priority,
@@ -88,9 +89,8 @@ async def set_variable(deps: Deps, principal: Principal, new: NewValue) -> Varia
 
     async def work(tx: Tx) -> Variable:
         await canon.lock(tx, principal.org_id, by=fresh_id)
-        place = replace(
-            await _place(tx, principal, new.scope, None), owner_id=principal.user_id if new.private else None
-        )
+        shared = await _place(tx, principal, new.scope)
+        place = replace(shared, owner_id=principal.user_id) if new.private else shared
         held = await canon.variable_named(tx, principal, place, name)
         _check_version(held, new.expected_version, what="variable")
         if new.value is None and (held is None or held.value is None):
@@ -122,11 +122,11 @@ async def policy(deps: Deps, principal: Principal, id: str) -> Policy | None:
     return await deps.db.read(work)
 
 
-async def variables(deps: Deps, principal: Principal, *, scope: tuple[str | None, str | None] | None) -> list[Variable]:
+async def variables(deps: Deps, principal: Principal, *, scope: ScopeName) -> list[Variable]:
     """The values that hold in `scope`, by name: organization < client < deal < user."""
 
     async def work(tx: Tx) -> list[Variable]:
-        place = await _place(tx, principal, scope, None)
+        place = await _place(tx, principal, scope)
         return resolved(await canon.variables(tx, principal, place.scope))
 
     return await deps.db.read(work)
@@ -161,11 +161,8 @@ async def _check_name_is_free(tx: Tx, principal: Principal, wanted: Policy) -> N
         )
 
 
-async def _place(
-    tx: Tx, principal: Principal, scope: tuple[str | None, str | None] | None, otherwise: Place | None
-) -> Place:
-    """The shared place that `scope` names; `otherwise`, or the organization, if it names none."""
-    if scope is None:
-        return otherwise or Place(principal.org_id, Scope())
-    client, deal = scope
-    return Place(principal.org_id, await scopes.resolve(tx, principal, client_id=client, deal_id=deal))
+async def _place(tx: Tx, principal: Principal, scope: ScopeName) -> Place:
+    """The shared place that `scope` names."""
+    return Place(
+        principal.org_id, await scopes.resolve(tx, principal, client_id=scope.client_id, deal_id=scope.deal_id)
+    )

@@ -6,14 +6,14 @@ functions that cannot take each other's input.
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from graph_mem.core import context as rendering
 from graph_mem.core import runs as accounts
 from graph_mem.core.canon import Canon, erased
 from graph_mem.core.context import EMPTY_TAIL, Prefix, Tail
 from graph_mem.core.model import Memory, Principal, RecordId, Scope
-from graph_mem.core.retrieval import Query
+from graph_mem.core.retrieval import Query, ScopeName
 from graph_mem.core.runs import Rebuilt, RunTrace
 from graph_mem.core.text import check_text
 from graph_mem.errors import InvalidInput
@@ -27,11 +27,11 @@ _MAX_INSTRUCTION_BYTES = 64 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a run asks for, unchecked. `scope` is (client id, deal id)."""
+    """What a run asks for, unchecked."""
 
     run_id: str
     instruction: str
-    scope: tuple[str | None, str | None] | None = None
+    scope: ScopeName = field(default_factory=ScopeName)
     budget_tokens: int = 4000
     semantic_tail: bool = False
 
@@ -65,7 +65,7 @@ async def assemble(deps: Deps, principal: Principal, request: Request) -> Assemb
     )
     tail, retrieval_trace_id = None, None
     if request.semantic_tail:
-        tail, retrieval_trace_id = await _searched(deps, principal, request, scope, prefix)
+        tail, retrieval_trace_id = await _searched(deps, principal, request, prefix)
     memories = {item.memory.id: item.memory for item in found.pinned}
     trace = accounts.account(
         id=deps.new_id("run"),
@@ -123,23 +123,22 @@ def _checked(deps: Deps, request: Request) -> str:
 
 
 async def _canon(deps: Deps, principal: Principal, request: Request) -> tuple[Scope, Canon]:
-    client, deal = request.scope or (None, None)
+
+    named = request.scope
 
     async def work(tx: Tx) -> tuple[Scope, Canon]:
-        scope = await scopes.resolve(tx, principal, client_id=client, deal_id=deal)
+        scope = await scopes.resolve(tx, principal, client_id=named.client_id, deal_id=named.deal_id)
         return scope, await context.canon(tx, principal, scope)
 
     return await deps.db.read(work)
 
 
-async def _searched(
-    deps: Deps, principal: Principal, request: Request, scope: Scope, prefix: Prefix
-) -> tuple[Tail, str | None]:
+async def _searched(deps: Deps, principal: Principal, request: Request, prefix: Prefix) -> tuple[Tail, str | None]:
     """The tail in what the prefix leaves of the budget, and the trace of its search; none where nothing is left."""
     if prefix.tokens >= request.budget_tokens:
         return EMPTY_TAIL, None
-    query = Query(request.instruction, scope=scope)
-    page = await recall.search(deps, principal, query, first=deps.limits.tail_hits)
+    query = Query(request.instruction, scope=request.scope)
+    page = await recall.search_page(deps, principal, query, first=deps.limits.tail_hits)
     tail = await asyncio.to_thread(
         rendering.tail, page.hits, after=prefix, budget_tokens=request.budget_tokens, count=deps.tokenizer.count
     )

@@ -1,11 +1,12 @@
 """Pins, which put a memory in every context of a scope, and evergreen, which keeps one from growing weak."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from graph_mem.core import gates
 from graph_mem.core.canon import Pin, arranged_pins, erased
-from graph_mem.core.model import Event, Memory, Place, Principal, Record, RecordId, Scope, Standing, is_id
+from graph_mem.core.model import Event, Memory, Place, Principal, Record, RecordId, Standing, is_id
+from graph_mem.core.retrieval import ScopeName
 from graph_mem.core.text import check_name
 from graph_mem.errors import Conflict, Forbidden, InvalidInput, NotFound
 from graph_mem.services import Deps
@@ -18,12 +19,12 @@ _LEADS_ON = (Standing.CURRENT, Standing.SUPERSEDED, Standing.FOLDED)
 
 @dataclass(frozen=True, kw_only=True)
 class NewPin:
-    """A pin as a caller gives it, unchecked. `scope` is (client id, deal id)."""
+    """A pin as a caller gives it, unchecked."""
 
     memory_id: RecordId
     slot: str
     order: int = 0
-    scope: tuple[str | None, str | None] | None = None
+    scope: ScopeName = field(default_factory=ScopeName)
     private: bool = False
     expected_version: int | None = None
 
@@ -85,12 +86,12 @@ async def unpin(deps: Deps, principal: Principal, id: str, *, expected_version: 
     return await deps.db.write(work)
 
 
-async def pins(deps: Deps, principal: Principal, *, scope: tuple[str | None, str | None] | None) -> list[Pinned]:
+async def pins(deps: Deps, principal: Principal, *, scope: ScopeName) -> list[Pinned]:
     """The pins of `scope` and those around it, in the order in which a context has them."""
 
     async def work(tx: Tx) -> list[Pinned]:
-        client, deal = scope or (None, None)
-        found = await canon.pins(tx, principal, await scopes.resolve(tx, principal, client_id=client, deal_id=deal))
+        within = await scopes.resolve(tx, principal, client_id=scope.client_id, deal_id=scope.deal_id)
+        found = await canon.pins(tx, principal, within)
         return await _with_memories(tx, principal, arranged_pins(found))
 
     return await deps.db.read(work)
@@ -138,8 +139,7 @@ async def set_evergreen(deps: Deps, principal: Principal, id: str, *, evergreen:
 
 
 async def _place(tx: Tx, principal: Principal, new: NewPin) -> Place:
-    client, deal = new.scope or (None, None)
-    scope: Scope = await scopes.resolve(tx, principal, client_id=client, deal_id=deal)
+    scope = await scopes.resolve(tx, principal, client_id=new.scope.client_id, deal_id=new.scope.deal_id)
     return Place(principal.org_id, scope, principal.user_id if new.private else None)
 
 

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from graph_mem.core.model import Place, Principal, Scope, SourceKind
+from graph_mem.core.retrieval import ScopeName
 from graph_mem.core.scratch import MAX_NOTE_BYTES, ScratchNote
 from graph_mem.core.text import check_name, check_text
 from graph_mem.errors import InvalidInput, NotFound
@@ -72,19 +73,18 @@ async def promote(
     *,
     id: str,
     label: str,
-    scope: tuple[str | None, str | None] | None,
+    scope: ScopeName,
     private: bool,
 ) -> Accepted:
     """Capture a note as any other text; a note promoted again in the same way answers with the same memory."""
     note = await by_id(deps, principal, id)
     if note is None:
         raise NotFound(id, path=("id",))
-    client, deal = scope or (None, None)
     new = NewMemory(
         text=note.text,
         label=label,
-        client_id=client,
-        deal_id=deal,
+        client_id=scope.client_id,
+        deal_id=scope.deal_id,
         private=private,
         source_kind=SourceKind.RUN,
         run_id=note.run_id,
