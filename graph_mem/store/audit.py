@@ -1,7 +1,6 @@
 """History: one node for each event in a record's life, connected to nothing, so that it outlives the record."""
 
 import json
-from datetime import datetime
 from typing import Any
 
 from graph_mem.core.model import Event, Page, Place, Principal
@@ -33,8 +32,7 @@ async def history(tx: Tx, principal: Principal, record_id: str, page: Page) -> l
     Page keys: (at, id). The events of an erased record are still here.
     """
     at, id = page.after or (None, None)
-    after = ms(at) if isinstance(at, datetime) else at
-    found = await rows(tx, HISTORY, id=record_id, afterAt=after, afterId=id, limit=page.first + 1, **access(principal))
+    found = await rows(tx, HISTORY, id=record_id, afterAt=at, afterId=id, limit=page.first + 1, **access(principal))
     return admitted(principal, (row["node"] for row in found), _event)
 
 

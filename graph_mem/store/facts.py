@@ -67,7 +67,14 @@ SET s.at = $at, s.rev = s.rev + 1, f.rev = s.rev
 """
 REINSTATE = f"""
 MATCH (f:Fact {{id: $id}}) WHERE {visible("f")}
-SET f.validTo = $validTo, f.revokedAt = null, f.withdrawnAt = null, f.withdrawnTo = null, f.withdrawnFor = null
+SET f.validTo = f.statedTo, f.revokedAt = null
+WITH f
+MATCH (s:Slot {{key: f.slotKey}})
+SET s.at = $at
+"""
+HOLDER = f"""
+MATCH (f:Fact {{activeKey: $key}}) WHERE {visible("f")}
+RETURN f.id AS id
 """
 PLACES = f"""
 MATCH (m:Memory) WHERE m.id IN $ids AND m.standing <> 'ERASED' AND {visible("m")}
@@ -90,7 +97,7 @@ DETACH DELETE x
 SEATED = f"""
 MATCH (f:Fact {{id: $id}}) WHERE f.standing <> 'ERASED' AND {visible("f")}
 RETURN {fact_columns("f")} AS node, f {{.slotKey, .seat, .subjectKey, .relationKey, .contentHash,
-  .rejectionKey, .statedFrom}} AS seat
+  .rejectionKey, .statedFrom, .withdrawnAt}} AS seat
 """
 REFUSED = f"""
 MATCH (f:Fact {{slotKey: $slot}})
@@ -111,6 +118,17 @@ class Slot:
     at: datetime
     active: tuple[Fact, ...]
     refused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Seated:
+    """A fact and where it belongs. `stated_from`: its beginning was said, not taken from the clock. `withdrawn`: a
+    person took it back."""
+
+    fact: Fact
+    seat: Seat
+    stated_from: bool
+    withdrawn: bool
 
 
 async def lock_slot(
@@ -204,7 +222,7 @@ async def end(tx: Tx, principal: Principal, endings: Sequence[Ending]) -> None:
 
 
 async def withdraw(
-    tx: Tx, principal: Principal, id: RecordId, *, at: datetime, valid_to: datetime, reason: str
+    tx: Tx, principal: Principal, id: RecordId, *, at: datetime, valid_to: datetime, reason: str | None
 ) -> None:
     """Note that a person took a fact back at `at`: it held until `valid_to`, not at all if that is its beginning."""
     await rows(tx, WITHDRAW, id=id, at=ms(at), validTo=ms(valid_to), reason=reason, **access(principal))
@@ -215,9 +233,15 @@ async def promote(tx: Tx, principal: Principal, id: RecordId, *, at: datetime, v
     await rows(tx, PROMOTE, id=id, at=ms(at), validFrom=ms(valid_from), **access(principal))
 
 
-async def reinstate(tx: Tx, principal: Principal, id: RecordId, *, valid_to: datetime) -> None:
-    """Undo an ending: the fact holds until `valid_to` again."""
-    await rows(tx, REINSTATE, id=id, validTo=ms(valid_to), **access(principal))
+async def reinstate(tx: Tx, principal: Principal, id: RecordId, *, at: datetime) -> None:
+    """Undo the ending of a fact in a locked slot: it holds until the end that was stated for it."""
+    await rows(tx, REINSTATE, id=id, at=ms(at), **access(principal))
+
+
+async def holder(tx: Tx, principal: Principal, seat: Seat) -> Seated | None:
+    """The active fact in a seat."""
+    found = await row(tx, HOLDER, key=seat.active_key, **access(principal))
+    return await seated(tx, principal, RecordId(found["id"])) if found else None
 
 
 async def places(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> dict[RecordId, Place]:
@@ -249,15 +273,6 @@ async def by_ids(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> lis
     return admitted(principal, (row["node"] for row in found), fact_of)
 
 
-@dataclass(frozen=True, slots=True)
-class Seated:
-    """A fact and where it belongs. `stated_from`: its beginning was said, not taken from the clock."""
-
-    fact: Fact
-    seat: Seat
-    stated_from: bool
-
-
 async def seated(tx: Tx, principal: Principal, id: RecordId) -> Seated | None:
     """A fact and where it belongs."""
     found = await row(tx, SEATED, id=id, **access(principal))
@@ -273,7 +288,7 @@ async def seated(tx: Tx, principal: Principal, id: RecordId) -> Seated | None:
         relation_key=keys["relationKey"],
         statement_hash=keys["contentHash"],
     )
-    return Seated(facts[0], seat, stated_from=keys["statedFrom"] is not None)
+    return Seated(facts[0], seat, stated_from=keys["statedFrom"] is not None, withdrawn=keys["withdrawnAt"] is not None)
 
 
 async def refused(tx: Tx, principal: Principal, seat: Seat) -> Fact | None:

@@ -5,7 +5,7 @@ A link is visible to whoever sees both its ends. Whether a link retires is decid
 in it; what a correction undoes is looked up among all links, seen or not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, LiteralString
 
@@ -59,8 +59,8 @@ RETURN {_COLUMNS} AS link, a {_PLACE} AS one, b {_PLACE} AS other
 OF = f"""
 MATCH (n:Memory|Fact {{id: $id}})-[r:SUPERSEDES|RELATES]-(other:Memory|Fact)
 WHERE {visible("n")} AND {visible("other")}
-  AND ($afterAt IS NULL OR r.at > $afterAt OR (r.at = $afterAt AND r.id > $afterId))
-WITH r, startNode(r) AS a, endNode(r) AS b ORDER BY r.at, r.id LIMIT $limit
+  AND ($beforeAt IS NULL OR r.at < $beforeAt OR (r.at = $beforeAt AND r.id < $beforeId))
+WITH r, startNode(r) AS a, endNode(r) AS b ORDER BY r.at DESC, r.id DESC LIMIT $limit
 RETURN {_COLUMNS} AS link, a {_PLACE} AS one, b {_PLACE} AS other
 """
 LOCK_SUCCESSION = """
@@ -69,7 +69,9 @@ SET l.lock = $lock
 """
 LEADS = f"""
 MATCH (older:Memory|Fact {{id: $older}}) WHERE {visible("older")}
-RETURN EXISTS {{ (older)-[:SUPERSEDES*1..]->(:Memory|Fact {{id: $newer}}) }} AS leads
+MATCH (newer:Memory|Fact {{id: $newer}}) WHERE {visible("newer")}
+MATCH SHORTEST 1 (older)((a)-[r:SUPERSEDES WHERE r.state = 'ACTIVE']->(b))+(newer)
+RETURN count(*) > 0 AS leads
 """
 LINKED = f"""
 MATCH (a:Memory|Fact {{id: $from}})-[r:SUPERSEDES|RELATES]->(b:Memory|Fact {{id: $to}})
@@ -89,6 +91,15 @@ SET r.state = 'RETRACTED', r.correctedAt = $at, r.correctedBy = $by, r.correctio
 RETIRED_BY = f"""
 MATCH (older:Memory|Fact {{id: $id}}) WHERE {visible("older")}
 RETURN COUNT {{ (older)<-[:SUPERSEDES {{state: 'ACTIVE', retires: true}}]-() }} AS links
+"""
+KEPT = f"""
+UNWIND $ids AS id
+MATCH (m:Memory|Fact {{id: id}}) WHERE {visible("m")} AND m.standing <> 'ERASED'
+CALL (m) {{
+  OPTIONAL MATCH (m)-[:FOLDED_INTO*1..20]->(kept:Memory) WHERE kept.standing <> 'FOLDED'
+  RETURN kept ORDER BY kept.id LIMIT 1
+}}
+RETURN id, coalesce(kept.id, m.id) AS kept
 """
 BYPASS = f"""
 MATCH (a:Fact {{id: $newer}})-[r:SUPERSEDES]->(b:Fact {{id: $older}}) WHERE {visible("a")} AND {visible("b")}
@@ -130,13 +141,9 @@ async def linked(tx: Tx, principal: Principal, *, from_id: RecordId, to_id: Reco
 
 
 async def of_record(tx: Tx, principal: Principal, id: RecordId, page: Page) -> list[Relation]:
-    """Links from and to a record, oldest first; one more than `page.first` when there are more.
-
-    Page keys: (at, id).
-    """
+    """Links from and to a record, newest first; one more than `page.first` when there are more. Page keys: (at, id)."""
     at, last = page.after or (None, None)
-    after = ms(at) if isinstance(at, datetime) else at
-    found = await rows(tx, OF, id=id, afterAt=after, afterId=last, limit=page.first + 1, **access(principal))
+    found = await rows(tx, OF, id=id, beforeAt=at, beforeId=last, limit=page.first + 1, **access(principal))
     return _seen(principal, found)
 
 
@@ -163,6 +170,12 @@ async def retiring_links(tx: Tx, principal: Principal, id: RecordId) -> int:
     """How many active links retire the record."""
     found = await row(tx, RETIRED_BY, id=id, **access(principal))
     return found["links"] if found else 0
+
+
+async def kept(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> dict[RecordId, RecordId]:
+    """For each of `ids` that `principal` may see, the record that stands for it: itself unless it was folded."""
+    found = await rows(tx, KEPT, ids=sorted(set(ids)), **access(principal))
+    return {RecordId(one["id"]): RecordId(one["kept"]) for one in found}
 
 
 async def bypass(tx: Tx, principal: Principal, *, newer: RecordId, older: RecordId) -> None:
