@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, cast
 
-from graph_mem.core.model import EntityId, Record, RecordId, RecordKind, Scope, UserId
+from graph_mem.core.model import FAR, EntityId, Interval, Record, RecordId, RecordKind, Scope, UserId
 from graph_mem.errors import InvalidInput
 
 
@@ -197,11 +197,19 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class ScopeName:
+    """A scope as a caller names it; nothing given is the organization's own."""
+
+    client_id: str | None = None
+    deal_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """One question to the memory. `scope` None: everything the caller may read."""
 
     text: str
-    scope: Scope | None = None
+    scope: ScopeName | None = None
     kinds: tuple[RecordKind, ...] = ()
     labels: tuple[str, ...] = ()
     entity_ids: tuple[EntityId, ...] = ()
@@ -217,6 +225,22 @@ class Query:
     def is_audit(self) -> bool:
         """Whether this looks at what is not current: such a read strengthens nothing."""
         return self.include_archived or self.as_of is not None or self.known_at is not None
+
+
+def held_then(
+    interval: Interval, *, as_of: datetime | None, known_at: datetime | None, stated_to: datetime | None = None
+) -> bool:
+    """Whether a record held at `as_of` by what was known at `known_at`; None asks nothing of that clock.
+
+    An end that only the supersession set, later than `known_at`, was not known then: `stated_to` counts instead.
+    """
+    if known_at is not None and not interval.known(known_at):
+        return False
+    if as_of is None:
+        return True
+    ended_later = known_at is not None and known_at < interval.known_to < FAR
+    valid_to = (stated_to or FAR) if ended_later else interval.valid_to
+    return interval.valid_from <= as_of < valid_to
 
 
 @dataclass(frozen=True, slots=True)

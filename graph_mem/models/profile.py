@@ -15,8 +15,10 @@ class ModelProfile:
     """An embedding model's dimension, prompts and measured habits.
 
     `lexical_weight` and `vector_weight` are the shares of the two search legs that were measured best with this
-    model (bench/README.md). `texts_per_run` is how many texts share one run of the network: int8 weights that
-    quantize activations per run give a text another vector in other company (cosine 0.995), so they run one by one.
+    model (bench/README.md). `cosine_unrelated` and `cosine_same` are what texts with nothing in common, and a text and
+    its paraphrase, have: scores are placed between the two. `texts_per_run` is how many texts share one run
+    of the network: int8 weights that quantize activations per run give a text another vector in other company (cosine
+    0.995), so they run one by one.
     """
 
     name: str
@@ -27,6 +29,8 @@ class ModelProfile:
     texts_per_run: int = 16
     lexical_weight: float = 0.5
     vector_weight: float = 0.5
+    cosine_unrelated: float = 0.2
+    cosine_same: float = 0.9
 
     def __post_init__(self) -> None:
         if self.dimension < 1:
@@ -42,12 +46,20 @@ class _Family:
     passage_prompt: str
     lexical_weight: float
     dimensions: tuple[tuple[str, int], ...]
+    cosines: tuple[float, float] = (0.2, 0.9)
 
 
 BGE_QUERY = "Represent this sentence for searching relevant passages: "
 SIZES = (("small", 384), ("base", 768), ("large", 1024))
 FAMILIES = (
-    _Family(mark="e5", query_prompt="query: ", passage_prompt="passage: ", lexical_weight=0.4, dimensions=SIZES),
+    _Family(
+        mark="e5",
+        query_prompt="query: ",
+        passage_prompt="passage: ",
+        lexical_weight=0.4,
+        dimensions=SIZES,
+        cosines=(0.72, 0.92),
+    ),
     _Family(mark="bge", query_prompt=BGE_QUERY, passage_prompt="", lexical_weight=0.5, dimensions=SIZES),
     _Family(mark="minilm", query_prompt="", passage_prompt="", lexical_weight=0.6, dimensions=(("minilm", 384),)),
     _Family(
@@ -67,6 +79,8 @@ E5_SMALL_INT8 = ModelProfile(
     texts_per_run=1,
     lexical_weight=0.4,
     vector_weight=0.6,
+    cosine_unrelated=0.72,
+    cosine_same=0.92,
 )
 
 
@@ -136,6 +150,8 @@ def _profile_of_name(name: str, dimension: int | None) -> ModelProfile:
         passage_prompt=family.passage_prompt,
         lexical_weight=family.lexical_weight,
         vector_weight=round(1 - family.lexical_weight, 6),
+        cosine_unrelated=family.cosines[0],
+        cosine_same=family.cosines[1],
     )
 
 

@@ -1,0 +1,155 @@
+"""From a query to its whole ranking: legs, fusion, strength, order, variety, and the account of all that."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from graph_mem.core.fusion import Fused, Fusing, Legs, Passage, fuse, meaning_share, words_share
+from graph_mem.core.model import Principal, RecordId
+from graph_mem.core.participants import named
+from graph_mem.core.ranking import Candidate, Ranked, diversify, rank, words_of
+from graph_mem.core.retrieval import (
+    Calibration,
+    Query,
+    RankingProfile,
+    RetrievalConfig,
+    Trace,
+    TracedHit,
+)
+from graph_mem.core.strength import days_between, floor_of, freshness, strength
+from graph_mem.core.text import snippet
+from graph_mem.core.vocabulary import Vocabulary
+from graph_mem.services import Deps, asking, legs
+from graph_mem.services.legs import Asked, Harvest
+from graph_mem.store.search import Found, Where
+
+LEAST_DEPTH = 50
+"""The vector index finds too little of what is there when it is asked for fewer."""
+
+KEPT = 100
+"""How much of a ranking its trace keeps, at least."""
+
+_DEEPEST = 2_000
+_COMPARED = 20
+"""At least so many of the best are compared for variety."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole ranking in its final order, with the units it was made from and the account of it."""
+
+    query: Query
+    where: Where
+    ranked: Sequence[Ranked]
+    units: Mapping[str, Found]
+    exhausted: bool
+    trace: Trace
+
+    def snippet(self, id: RecordId) -> str:
+        """The part of a ranked record's best passage that answers the query."""
+        passage = next(one.passage_id for one in self.ranked if one.record_id == id)
+        return snippet(self.units[passage].content, self.query.text[:4_000])
+
+
+async def ask(deps: Deps, principal: Principal, query: Query, *, first: int) -> Answer:
+    """The ranking of `query`, good for a page of `first`."""
+    started, now = time.perf_counter(), deps.clock()
+    config = await deps.settings.retrieval(principal.org_id)
+    vocabulary = await deps.settings.vocabulary(principal.org_id)
+    where = await asking.where(deps, principal, query, vocabulary)
+    asked = Asked(query, where, depth=_depth(first, config), wanted=first + 1)
+    harvest = await legs.run(deps, principal, asked)
+    units = {one.unit_id: one for one in (*(harvest.words or ()), *(harvest.meaning or ()))}
+    fusing = _fuse(query, harvest, units, config, _calibration(deps))
+    candidates = [_candidate(one, units[one.passage_id], config, vocabulary, now) for one in fusing.kept]
+    ranked = rank(candidates, config)
+    if query.min_tier is not None:
+        ranked = [one for one in ranked if one.tier.rank <= query.min_tier.rank]
+    compared = ranked[: max(_COMPARED, 2 * first)]
+    varied = diversify(ranked, [words_of(units[one.passage_id].content) for one in compared], config)
+    trace = Trace(
+        id=deps.new_id("trc"),
+        at=now,
+        by=principal.user_id,
+        query=query.text,
+        mode=harvest.mode,
+        degraded_reason=harvest.degraded_reason,
+        legs=harvest.legs,
+        scopes=where.scopes,
+        config=config,
+        fused_candidates=fusing.candidates,
+        below_floor=fusing.below_floor,
+        passed_over=harvest.passed_over,
+        pending=harvest.surroundings.pending,
+        diversified=config.mmr_lambda < 1,
+        took_ms=(time.perf_counter() - started) * 1000,
+        hits=_traced(varied[: max(KEPT, first)]),
+        notes=_notes(units),
+    )
+    return Answer(query, where, varied, units, harvest.exhausted, trace)
+
+
+def _depth(first: int, config: RetrievalConfig) -> int:
+    """How many units each leg looks at: three pages where age may move results."""
+    pages = 3 if config.profile is RankingProfile.BLEND and config.memories_fade else 2
+    return min(_DEEPEST, max(LEAST_DEPTH, pages * first))
+
+
+def _fuse(
+    query: Query, harvest: Harvest, units: Mapping[str, Found], config: RetrievalConfig, calibration: Calibration
+) -> Fusing:
+    name = named(query.text, (name for one in units.values() for name in one.participants))
+    passages = [
+        Passage(
+            one.unit_id,
+            one.record_id,
+            one.neighbours,
+            participant=name is not None and any(name == other.casefold() for other in one.participants),
+        )
+        for one in units.values()
+    ]
+    words = harvest.wording.words if harvest.wording else 1
+    lexical = None
+    if harvest.words is not None:
+        lexical = {
+            one.unit_id: words_share(one.raw, words=words, units=harvest.surroundings.units) for one in harvest.words
+        }
+    vector = None
+    if harvest.meaning is not None:
+        vector = {one.unit_id: meaning_share(one.raw, calibration) for one in harvest.meaning}
+    return fuse(passages, Legs(lexical, vector), config)
+
+
+def _candidate(fused: Fused, found: Found, config: RetrievalConfig, vocabulary: Vocabulary, now: datetime) -> Candidate:
+    label = vocabulary.labels.get(found.label)
+    measured = strength(
+        found.signals,
+        fresh_at=found.fresh_at,
+        now=now,
+        floor=floor_of(label, evergreen=found.signals.evergreen),
+        weights=config.strength_weights,
+    )
+    half_life = label.half_life_days if label else None
+    return Candidate(
+        fused,
+        strength=measured.value,
+        importance=found.importance,
+        freshness=freshness(days_between(found.fresh_at, now), half_life),
+        own=found.place.private,
+    )
+
+
+def _notes(units: Mapping[str, Found]) -> tuple[str, ...]:
+    if units and all(one.signals.centrality is None for one in units.values()):
+        return ("Centrality is not computed for any of these records and took no part in their strength.",)
+    return ()
+
+
+def _traced(ranked: Sequence[Ranked]) -> tuple[TracedHit, ...]:
+    return tuple(TracedHit(place, one.record_id, one.tier, one.score) for place, one in enumerate(ranked, start=1))
+
+
+def _calibration(deps: Deps) -> Calibration:
+    profile = deps.embedder.profile
+    return Calibration(profile.cosine_unrelated, profile.cosine_same)

@@ -1,0 +1,207 @@
+"""Runs the legs of a search side by side, widening what a filter thins out, and says how each fared."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from graph_mem.core.model import Principal, RecordId, Standing
+from graph_mem.core.retrieval import Leg, LegState, Query, RetrievalMode, held_then
+from graph_mem.errors import IndexUnavailable, OperationTimeout
+from graph_mem.models.embedder import EMBEDDING_ERRORS
+from graph_mem.services import Deps
+from graph_mem.store import search
+from graph_mem.store.db import Tx
+from graph_mem.store.search import Found, Surroundings, Where
+from graph_mem.store.words import Wording, needle, plain, wording
+
+VECTOR = "vector"
+LEXICAL = "lexical"
+SUBSTRING = "substring"
+
+LEG_TIMEOUT_S = 5.0
+_WIDEST = 3_200
+_EMBEDDED_CHARS = 8_000
+"""Characters of a query that the embedding model is given; it reads far fewer."""
+
+_RETIRED = (Standing.SUPERSEDED, Standing.ARCHIVED)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query with its filters resolved. `depth`: units each leg looks at; `wanted`: records a full page needs."""
+
+    query: Query
+    where: Where
+    depth: int
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Harvest:
+    """What the legs brought. A leg that did not run has None; `exhausted`: no leg could have brought more."""
+
+    words: Sequence[Found] | None
+    meaning: Sequence[Found] | None
+    wording: Wording | None
+    surroundings: Surroundings
+    passed_over: int
+    legs: tuple[Leg, ...]
+    exhausted: bool
+
+    @property
+    def mode(self) -> RetrievalMode:
+        if any(leg.name == SUBSTRING for leg in self.legs):
+            return RetrievalMode.SUBSTRING
+        if self.meaning is None:
+            return RetrievalMode.LEXICAL
+        return RetrievalMode.VECTOR if self.words is None else RetrievalMode.HYBRID
+
+    @property
+    def degraded_reason(self) -> str | None:
+        """Why the mode is not HYBRID."""
+        if self.mode is RetrievalMode.HYBRID:
+            return None
+        return " ".join(leg.reason for leg in self.legs if leg.state is not LegState.RAN and leg.reason) or None
+
+
+@dataclass(frozen=True, slots=True)
+class _Leg:
+    leg: Leg
+    found: Sequence[Found] | None = None
+    full: bool = False
+
+
+_UNKNOWN = Surroundings(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    leg: _Leg
+    surroundings: Surroundings = _UNKNOWN
+    passed_over: int = 0
+
+
+async def run(deps: Deps, principal: Principal, asked: Asked) -> Harvest:
+    """Both legs at once; substring search if neither could run."""
+    words = wording(asked.query.text)
+    lexical, vector = await asyncio.gather(_lexical(deps, principal, asked, words), _vector(deps, principal, asked))
+    legs = [vector.leg, lexical.leg.leg]
+    found, full = lexical.leg.found, lexical.leg.full or vector.full
+    if vector.found is None and found is None:
+        last = await _substring(deps, principal, asked)
+        legs.append(last.leg)
+        found, full = last.found, last.full
+    return Harvest(
+        words=found,
+        meaning=vector.found,
+        wording=words,
+        surroundings=lexical.surroundings,
+        passed_over=lexical.passed_over,
+        legs=tuple(legs),
+        exhausted=not full,
+    )
+
+
+async def _lexical(deps: Deps, principal: Principal, asked: Asked, words: Wording | None) -> _Words:
+    started = time.perf_counter()
+    retired = [standing for standing in _RETIRED if standing not in asked.where.standings]
+
+    async def work(tx: Tx) -> _Words:
+        around = await search.surroundings(tx, principal, asked.where)
+        if words is None:
+            reason = "No word of the query could be in the index."
+            return _Words(_Leg(Leg(LEXICAL, LegState.SKIPPED, reason)), around)
+
+        asked_words = words
+
+        async def find(limit: int) -> list[Found]:
+            return await search.words(tx, principal, asked.where, wording=asked_words, limit=limit)
+
+        leg = await _widened(LEXICAL, find, asked)
+        passed = 0
+        if retired:
+            passed = await search.passed_over(tx, principal, asked.where, wording=words, standings=retired)
+        return _Words(leg, around, passed)
+
+    try:
+        async with asyncio.timeout(LEG_TIMEOUT_S):
+            done = await deps.db.read(work)
+    except (IndexUnavailable, OperationTimeout, TimeoutError) as error:
+        return _Words(_failed(LEXICAL, _why("full-text", error), started))
+    leg = replace(
+        done.leg.leg, took_ms=_ms_since(started), reason=done.leg.leg.reason or (words.cut if words else None)
+    )
+    return replace(done, leg=replace(done.leg, leg=leg))
+
+
+async def _vector(deps: Deps, principal: Principal, asked: Asked) -> _Leg:
+    started = time.perf_counter()
+    try:
+        vector = await deps.embedder.query(plain(asked.query.text[:_EMBEDDED_CHARS]))
+    except EMBEDDING_ERRORS as error:
+        return _failed(VECTOR, error.message, started)
+
+    async def work(tx: Tx) -> _Leg:
+        async def find(limit: int) -> list[Found]:
+            return await search.meaning(tx, principal, asked.where, vector=vector, limit=limit)
+
+        return await _widened(VECTOR, find, asked)
+
+    try:
+        async with asyncio.timeout(LEG_TIMEOUT_S):
+            done = await deps.db.read(work)
+    except (IndexUnavailable, OperationTimeout, TimeoutError) as error:
+        return _failed(VECTOR, _why("vector", error), started)
+    return replace(done, leg=replace(done.leg, took_ms=_ms_since(started)))
+
+
+async def _substring(deps: Deps, principal: Principal, asked: Asked) -> _Leg:
+    started = time.perf_counter()
+
+    async def work(tx: Tx) -> list[Found]:
+        wanted = needle(asked.query.text)
+        return await search.substring(tx, principal, asked.where, needle=wanted, limit=asked.depth) if wanted else []
+
+    found = await deps.db.read(work)
+    leg = Leg(SUBSTRING, LegState.RAN, candidates=len(found), took_ms=_ms_since(started))
+    return _Leg(leg, found, full=False)
+
+
+async def _widened(name: str, find: Callable[[int], Awaitable[list[Found]]], asked: Asked) -> _Leg:
+    """What `find` finds, looking deeper while chunks of the same records, or a clock, leave too few."""
+    limit = asked.depth
+    while True:
+        found = await find(limit)
+        held = [one for one in found if _held(one, asked.query)]
+        full = len(found) >= limit
+        enough = len(_records(held)) >= asked.wanted
+        if enough or not full or limit >= _WIDEST:
+            return _Leg(Leg(name, LegState.RAN, candidates=len(held)), held, full)
+        limit *= 4
+
+
+def _records(found: Sequence[Found]) -> set[RecordId]:
+    return {one.record_id for one in found}
+
+
+def _held(found: Found, query: Query) -> bool:
+    if query.known_at is None:
+        return found.in_time
+    return found.in_time and held_then(
+        found.interval, as_of=query.as_of, known_at=query.known_at, stated_to=found.stated_to
+    )
+
+
+def _failed(name: str, reason: str, started: float) -> _Leg:
+    return _Leg(Leg(name, LegState.FAILED, reason, took_ms=_ms_since(started)))
+
+
+def _why(index: str, error: Exception) -> str:
+    if isinstance(error, IndexUnavailable):
+        return f"The {index} index is missing or not online."
+    return f"The {index} index gave no answer in time."
+
+
+def _ms_since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000

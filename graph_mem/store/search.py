@@ -1,0 +1,407 @@
+"""The two legs of a search, and what ranking must know of the records they find.
+
+Partition, scope, standing, kind and label stand inside both indexes, the time filters inside the vector index, so that
+a small partition in a big database fills its page. Every predicate is repeated on the rows: an index entry may be
+older than its node. The vector index takes one equality for each property, so it is asked once for each combination of
+values; every form of the statement is a constant.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import product
+from typing import Any, LiteralString
+
+from neo4j.vector import Vector as BoltVector
+
+from graph_mem.core.model import (
+    ORGANIZATION,
+    ClientId,
+    DealId,
+    EntityId,
+    Interval,
+    Place,
+    Principal,
+    Record,
+    RecordId,
+    RecordKind,
+    Scope,
+    ScopeLevel,
+    Signals,
+    Standing,
+)
+from graph_mem.core.retrieval import Span
+from graph_mem.core.tags import entity_tag, kind_tag, label_tag, standing_tag
+from graph_mem.core.vectors import Vector
+from graph_mem.store.db import Row, Tx, row, rows
+from graph_mem.store.records import interval_of, record_columns, record_of, signals_of
+from graph_mem.store.times import instant, ms
+from graph_mem.store.visibility import access, admit, admitted, place_of, visible
+from graph_mem.store.words import Wording, lucene
+
+_LONG_AGO = ms(datetime.fromisoformat("0001-01-01T00:00:00+00:00"))
+_FAR_OFF = 253_402_300_800_000
+"""After every instant that is stored, `FAR` included."""
+
+WORDS_INDEX = "words"
+
+SHOWN = 2_000
+"""Characters of a unit that leave the store: enough for a snippet, and to tell look-alikes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What a search may return, resolved: scopes exist, sources are keys.
+
+    `scopes` None: all shared scopes and the own partition whole. `sources` None: any; empty: none exists.
+    """
+
+    scopes: tuple[Scope, ...] | None
+    standings: tuple[Standing, ...] = (Standing.CURRENT,)
+    kinds: tuple[RecordKind, ...] = ()
+    labels: tuple[str, ...] = ()
+    entity_ids: tuple[EntityId, ...] = ()
+    sources: tuple[str, ...] | None = None
+    created: Span | None = None
+    occurred: Span | None = None
+    held_at: datetime | None = None
+
+    @property
+    def names_records(self) -> bool:
+        """Whether a filter leads to few records, which are then compared one by one."""
+        return bool(self.entity_ids) or self.sources is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A search unit - chunk, fact or unprocessed memory - with its record's ranking data.
+
+    `raw` is BM25 or cosine. `in_time`: within the time filters, which the full-text index does not know.
+    """
+
+    unit_id: str
+    record_id: RecordId
+    raw: float
+    place: Place
+    standing: Standing
+    kind: RecordKind
+    label: str
+    importance: float
+    fresh_at: datetime
+    created_at: datetime
+    occurred_at: datetime | None
+    interval: Interval
+    signals: Signals
+    neighbours: tuple[str, ...]
+    participants: tuple[str, ...]
+    stated_to: datetime | None
+    content: str
+    in_time: bool
+
+
+_RECORD: LiteralString = """
+  n.id AS unit, left(coalesce(n.content, r.text, ''), $shown) AS content,
+  r {.id, .org, .owner, .level, .clientId, .dealId, .standing, .kind, .label, .importance, .freshAt,
+    .createdAt, .occurredAt, .validFrom, .validTo, .knownFrom, .knownTo, .gaps, .statedTo, .retrievals, .queryKinds,
+    .lastRetrievedAt, .lastValidatedAt, .centrality, .confidence, .trust, .evergreen, .startingStrength} AS record,
+  [(n)-[:NEXT]-(x:Chunk) | x.id] AS neighbours,
+  [(r)-[:MENTIONS {role: 'PARTICIPANT'}]->(e:Entity) | [e.name] + coalesce(e.aliases, [])] AS participants
+"""
+
+_PASSES: LiteralString = f"""{visible("r")} AND r.standing IN $standings
+  AND ($labels IS NULL OR r.label IN $labels) AND ($kinds IS NULL OR r.kind IN $kinds)"""
+
+_IN_TIME: LiteralString = """
+  ($createdFrom IS NULL OR r.createdAt >= $createdFrom) AND ($createdTo IS NULL OR r.createdAt < $createdTo)
+  AND ($occurredFrom IS NULL OR r.occurredAt >= $occurredFrom) AND ($occurredTo IS NULL OR r.occurredAt < $occurredTo)
+  AND ($heldAt IS NULL OR (r.validFrom <= $heldAt AND r.validTo > $heldAt)) AS inTime"""
+
+_TO_RECORDS: LiteralString = f"""
+OPTIONAL MATCH (n)-[:PART_OF]->(whole:Memory)
+WITH n, score, coalesce(whole, n) AS r
+WHERE {_PASSES}
+WITH n, r, score ORDER BY score DESC, n.id LIMIT $limit
+RETURN score, {_RECORD}, {_IN_TIME}
+"""
+
+_FORMS: Mapping[LiteralString, tuple[LiteralString, LiteralString]] = {
+    "scope": ("UNWIND $scopes AS oneScope ", " AND n.scope = oneScope"),
+    "kind": ("UNWIND $kinds AS oneKind ", " AND n.kind = oneKind"),
+    "label": ("UNWIND $labels AS oneLabel ", " AND n.label = oneLabel"),
+    "held": ("", " AND n.validFrom <= $heldAt AND n.validTo > $heldAt"),
+    "created": ("", " AND n.createdAt >= $createdFrom AND n.createdAt < $createdTo"),
+    "occurred": ("", " AND n.occurredAt >= $occurredFrom AND n.occurredAt < $occurredTo"),
+}
+
+
+def _meaning(chosen: Iterable[LiteralString]) -> LiteralString:
+    """The vector leg with the filters named `chosen` inside the index."""
+    unwinds: LiteralString = ""
+    predicates: LiteralString = ""
+    for name in chosen:
+        unwind, predicate = _FORMS[name]
+        unwinds += unwind
+        predicates += predicate
+    return f"""CYPHER 25
+UNWIND $partitions AS onePartition UNWIND $standings AS oneStanding {unwinds}
+MATCH (n) SEARCH n IN (VECTOR INDEX passages FOR $vector
+  WHERE n.partition = onePartition AND n.standing = oneStanding{predicates} LIMIT $limit) SCORE AS score
+WITH n, score WHERE n.standing IN $standings AND {visible("n")}
+{_TO_RECORDS}"""
+
+
+def _subsets(names: tuple[LiteralString, ...]) -> Iterable[tuple[LiteralString, ...]]:
+    for flags in product((False, True), repeat=len(names)):
+        yield tuple(name for name, used in zip(names, flags, strict=True) if used)
+
+
+MEANING: Mapping[tuple[str, ...], LiteralString] = {chosen: _meaning(chosen) for chosen in _subsets(tuple(_FORMS))}
+"""One statement for each set of filters, by their names in the order of `_FORMS`."""
+
+EXACT = f"""CYPHER 25
+CALL () {{
+  UNWIND coalesce($sources, []) AS source
+  MATCH (m:Memory {{sourceKey: source}}) WHERE {visible("m")}
+  RETURN m AS r
+ UNION
+  UNWIND coalesce($sources, []) AS source
+  MATCH (m:Memory {{sourceKey: source}})-[:STATES]->(f:Fact) WHERE {visible("m")} AND {visible("f")}
+  RETURN f AS r
+ UNION
+  MATCH (e:Entity) WHERE $sources IS NULL AND e.id IN $entityIds AND {visible("e")}
+  MATCH (r:Memory|Fact)-[:MENTIONS|ABOUT]->(e) WHERE {visible("r")}
+  RETURN r
+}}
+WITH r WHERE {_PASSES}
+  AND (size($entityIds) = 0 OR EXISTS {{ (r)-[:MENTIONS|ABOUT]->(e:Entity) WHERE e.id IN $entityIds }})
+CALL (r) {{
+  MATCH (n:Chunk {{memoryId: r.id}}) WHERE n.embedding IS NOT NULL AND {visible("n")} RETURN n
+ UNION
+  WITH r WHERE r.kind = 'fact' AND r.embedding IS NOT NULL RETURN r AS n
+}}
+WITH n, r, vector.similarity.cosine(n.embedding, $vector) AS score ORDER BY score DESC, n.id LIMIT $limit
+RETURN score, {_RECORD}, {_IN_TIME}
+"""
+
+WORDS = f"""CYPHER 25
+CALL db.index.fulltext.queryNodes($index, $query, {{limit: $limit}}) YIELD node AS n, score
+WITH n, score WHERE score > 0 AND n.standing IN $standings AND {visible("n")}
+{_TO_RECORDS}"""
+
+SUBSTRING = f"""CYPHER 25
+UNWIND $partitions AS onePartition UNWIND $standings AS oneStanding
+CALL (onePartition, oneStanding) {{
+  MATCH (r:Memory|Fact) WHERE r.partition = onePartition AND r.standing = oneStanding
+  RETURN r ORDER BY r.createdAt DESC LIMIT $scan
+}}
+WITH r AS n, r, 1.0 AS score
+WHERE toLower(coalesce(r.text, r.statement, '')) CONTAINS $needle AND {_PASSES}
+WITH n, r, score ORDER BY r.createdAt DESC, n.id LIMIT $limit
+RETURN score, {_RECORD}, {_IN_TIME}
+"""
+
+PASSED_OVER_BY_WORDS = f"""CYPHER 25
+CALL db.index.fulltext.queryNodes($index, $query, {{limit: $limit}}) YIELD node AS n, score
+WITH n WHERE score > 0 AND {visible("n")}
+RETURN collect(DISTINCT coalesce(n.memoryId, n.id)) AS ids
+"""
+
+SURROUNDINGS = f"""
+CALL () {{
+  UNWIND $partitions AS onePartition
+  CALL (onePartition) {{
+    MATCH (m:Memory) WHERE m.partition = onePartition AND m.processing IN ['SAVED', 'PROCESSING'] AND {visible("m")}
+    RETURN m LIMIT $limit
+  }}
+  RETURN count(m) AS pending
+}}
+RETURN pending, COUNT {{ (:Chunk) }} + COUNT {{ (:Fact) }} AS units
+"""
+
+RECORDS = f"""
+MATCH (r:Memory|Fact) WHERE r.id IN $ids AND r.standing IN $standings AND {visible("r")}
+RETURN {record_columns("r")} AS node
+"""
+SCOPES = """
+MATCH (o:Organization {id: $org})<-[:IN]-(c:Client)
+RETURN c.id AS client, [(c)<-[:IN]-(d:Deal) | d.id] AS deals
+"""
+
+
+def parameters(principal: Principal, where: Where) -> dict[str, Any]:
+    """What every statement here is given: who asks, and for what."""
+    given = access(principal)
+    if where.scopes is not None:
+        given["scopes"] = [scope.token(principal.org_id) for scope in where.scopes]
+    created, occurred = where.created, where.occurred
+    return {
+        **given,
+        "standings": [standing.value for standing in where.standings],
+        "kinds": [kind.value.lower() for kind in where.kinds] or None,
+        "labels": list(where.labels) or None,
+        "entityIds": list(where.entity_ids),
+        "sources": None if where.sources is None else list(where.sources),
+        "createdFrom": _start(created),
+        "createdTo": _end(created),
+        "occurredFrom": _start(occurred),
+        "occurredTo": _end(occurred),
+        "heldAt": None if where.held_at is None else ms(where.held_at),
+        "shown": SHOWN,
+    }
+
+
+def _start(span: Span | None) -> int | None:
+    return None if span is None else _LONG_AGO if span.start is None else ms(span.start)
+
+
+def _end(span: Span | None) -> int | None:
+    return None if span is None else _FAR_OFF if span.end is None else ms(span.end)
+
+
+def _bolt(vector: Vector) -> BoltVector:
+    """Packed: a tenth of the client's work of a list."""
+    return BoltVector.from_numpy(vector)  # pyright: ignore[reportUnknownMemberType]  # the driver leaves it untyped
+
+
+async def meaning(tx: Tx, principal: Principal, where: Where, *, vector: Vector, limit: int) -> list[Found]:
+    """The units nearest to `vector`, best first; `raw` is their cosine."""
+    given = parameters(principal, where)
+    statement = EXACT if where.names_records else MEANING[_form(given)]
+    found = await rows(tx, statement, vector=_bolt(vector), limit=limit, **given)
+    return _found(principal, found, raw=_cosine)
+
+
+def _cosine(score: float) -> float:
+    """The vector index answers (1 + cosine) / 2."""
+    return 2 * score - 1
+
+
+def _form(given: Mapping[str, Any]) -> tuple[str, ...]:
+    used = {
+        "scope": given["scopes"] is not None,
+        "kind": given["kinds"] is not None,
+        "label": given["labels"] is not None,
+        "held": given["heldAt"] is not None,
+        "created": given["createdFrom"] is not None,
+        "occurred": given["occurredFrom"] is not None,
+    }
+    return tuple(name for name in _FORMS if used[name])
+
+
+async def words(tx: Tx, principal: Principal, where: Where, *, wording: Wording, limit: int) -> list[Found]:
+    """The units that hold the most telling words of the query, best first; `raw` is BM25."""
+    given = parameters(principal, where)
+    query = lucene(wording, _tags(given, where))
+    found = await rows(tx, WORDS, index=WORDS_INDEX, query=query, limit=limit, **given)
+    return _found(principal, found, raw=float)
+
+
+def _tags(given: Mapping[str, Any], where: Where, standings: Sequence[Standing] | None = None) -> list[Sequence[str]]:
+    """The filters of `where` as groups of keys, one of each of which a unit must have."""
+    return [
+        given["partitions"],
+        given["scopes"] or (),
+        [standing_tag(standing) for standing in standings or where.standings],
+        [kind_tag(kind) for kind in where.kinds],
+        [label_tag(label) for label in where.labels],
+        where.sources or (),
+        [entity_tag(id) for id in where.entity_ids],
+    ]
+
+
+async def substring(
+    tx: Tx, principal: Principal, where: Where, *, needle: str, limit: int, scan: int = 2_000
+) -> list[Found]:
+    """Records among the newest `scan` of each partition whose text holds `needle`, newest first."""
+    found = await rows(tx, SUBSTRING, needle=needle, limit=limit, scan=scan, **parameters(principal, where))
+    return _found(principal, found, raw=float)
+
+
+async def passed_over(
+    tx: Tx, principal: Principal, where: Where, *, wording: Wording, standings: Sequence[Standing], limit: int = 1_000
+) -> int:
+    """How many records that hold words of the query are left out because they are not current."""
+    given = parameters(principal, where)
+    query = lucene(wording, _tags(given, where, standings))
+    found = await rows(
+        tx,
+        PASSED_OVER_BY_WORDS,
+        index=WORDS_INDEX,
+        query=query,
+        limit=limit,
+        partitions=given["partitions"],
+        scopes=given["scopes"],
+    )
+    return len(found[0]["ids"]) if found else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """How many memories in reach are still being processed, and how many units the whole index holds."""
+
+    pending: int
+    units: int
+
+
+async def surroundings(tx: Tx, principal: Principal, where: Where, *, limit: int = 10_000) -> Surroundings:
+    """What a search is judged by. `pending` is counted up to `limit` for each partition."""
+    given = parameters(principal, where)
+    found = await row(tx, SURROUNDINGS, partitions=given["partitions"], scopes=given["scopes"], limit=limit)
+    return Surroundings(found["pending"], found["units"]) if found else Surroundings(0, 0)
+
+
+async def records(
+    tx: Tx, principal: Principal, ids: Sequence[RecordId], standings: Sequence[Standing]
+) -> dict[RecordId, Record]:
+    """Those of `ids` that `principal` may see and that still have one of `standings`."""
+    found = await rows(
+        tx, RECORDS, ids=list(ids), standings=[standing.value for standing in standings], **access(principal)
+    )
+    return {record.id: record for record in admitted(principal, (one["node"] for one in found), record_of)}
+
+
+async def scopes_of(tx: Tx, principal: Principal) -> tuple[Scope, ...]:
+    """Every scope that `principal` may read, the organization's first."""
+    if principal.scopes is not None:
+        return principal.scopes
+    scopes = [ORGANIZATION]
+    for found in await rows(tx, SCOPES, org=principal.org_id):
+        client = ClientId(found["client"])
+        scopes.append(Scope(ScopeLevel.CLIENT, client))
+        scopes += [Scope(ScopeLevel.DEAL, client, DealId(deal)) for deal in found["deals"]]
+    return tuple(scopes)
+
+
+def _found(principal: Principal, found: Iterable[Row], *, raw: Callable[[float], float]) -> list[Found]:
+    made: list[Found] = []
+    for one in found:
+        node: Row = one["record"]
+        place = place_of(node)
+        if admit(principal, place, str(node["id"])):
+            made.append(_unit(one, node, place, raw(one["score"])))
+    return made
+
+
+def _unit(found: Row, node: Row, place: Place, raw: float) -> Found:
+    importance, fresh_at = node.get("importance"), node.get("freshAt")
+    occurred_at, stated_to = node.get("occurredAt"), node.get("statedTo")
+    return Found(
+        unit_id=found["unit"],
+        record_id=RecordId(node["id"]),
+        raw=raw,
+        place=place,
+        standing=Standing(node["standing"]),
+        kind=RecordKind(node["kind"].upper()),
+        label=node["label"],
+        importance=0.5 if importance is None else importance,
+        fresh_at=instant(node["createdAt"] if fresh_at is None else fresh_at),
+        created_at=instant(node["createdAt"]),
+        occurred_at=None if occurred_at is None else instant(occurred_at),
+        interval=interval_of(node),
+        signals=signals_of(node),
+        neighbours=tuple(found["neighbours"]),
+        participants=tuple(name for names in found["participants"] for name in names),
+        stated_to=None if stated_to is None else instant(stated_to),
+        content=found["content"],
+        in_time=bool(found["inTime"]),
+    )

@@ -1,0 +1,94 @@
+"""A query in any language as a Lucene query that cannot fail: its words, and filters inside the index.
+
+Every character that Lucene reads as syntax is escaped, the operators are words like any others, and the number of
+clauses stays under Lucene's limit: a long query keeps all its different words and searches fewer fields, and only a
+text of more words than the index takes is cut, to its rarest-looking ones.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from graph_mem.core.words import pieces
+
+MAX_QUERY = 100_000
+"""Characters of a query that are looked at."""
+
+_MAX_CLAUSES = 900
+"""Under Lucene's 1,024, filters included."""
+
+_TITLE_UP_TO = 64
+"""Queries of more words search the content alone."""
+
+_SYNTAX = re.compile(r'([+\-!(){}\[\]^"~*?:\\/&|<>=])')
+_OPERATORS = frozenset({"AND", "OR", "NOT"})
+_EDGES = re.compile(r"^[^\w]+|[^\w]+$")
+_UNSTORABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+_STOP_WORDS = frozenset(
+    {"a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not"}
+    | {"of", "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was"}
+    | {"will", "with"}
+)
+"""Those of Lucene's `english` analyzer: they are not in the index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What the words leg asks for. `words` counts the different words that can match; `cut` says what was left out."""
+
+    clause: str
+    words: int
+    cut: str | None = None
+
+
+def plain(text: str) -> str:
+    """`text` without what no store and no model takes: control characters and half surrogates."""
+    return _UNSTORABLE.sub(" ", text)
+
+
+def wording(text: str) -> Wording | None:
+    """The words of `text` as one Lucene clause; None if no word of it could be in the index."""
+    looked_at = plain(text[:MAX_QUERY])
+    found = list(dict.fromkeys(word for run in looked_at.split() if (word := _EDGES.sub("", run))))
+    words = [word[:1000] for word in found if word.casefold() not in _STOP_WORDS]
+    extra = pieces(looked_at)
+    if not words and not extra:
+        return None
+    cut = f"{len(text)} characters: the first {MAX_QUERY} were searched" if len(text) > MAX_QUERY else None
+    if len(words) + len(extra) > _MAX_CLAUSES:
+        kept = max(_MAX_CLAUSES - len(extra), _MAX_CLAUSES // 2)
+        cut = f"{len(words)} different words: the {min(kept, len(words))} longest were searched"
+        words = _longest(words, kept)
+        extra = extra[: _MAX_CLAUSES - len(words)]
+    return Wording(_clause(words, extra), words=max(1, len(words)), cut=cut)
+
+
+def _longest(words: Sequence[str], count: int) -> list[str]:
+    """The `count` words that are likeliest to be rare: with digits first, then by length."""
+    by_rarity = sorted(words, key=lambda word: (not any(c.isdigit() for c in word), -len(word), word))
+    return by_rarity[:count]
+
+
+def _clause(words: Sequence[str], extra: Sequence[str]) -> str:
+    fields = ["content", "title"] if len(words) <= _TITLE_UP_TO else ["content"]
+    terms = " ".join(map(_escaped, words))
+    parts = [f"{field}:({terms})" for field in fields] if terms else []
+    if extra:
+        parts.append(f"pieces:({' '.join(map(_escaped, extra))})")
+    return f"+({' '.join(parts)})"
+
+
+def _escaped(word: str) -> str:
+    return _SYNTAX.sub(r"\\\1", word.lower() if word in _OPERATORS else word)
+
+
+def lucene(wording: Wording, filters: Iterable[Sequence[str]]) -> str:
+    """The whole query: one of each group of `filters` must be among a unit's keys, and adds nothing to its score."""
+    required = " ".join(f"+keys:({' '.join(group)})^0" for group in filters if group)
+    return f"{required} {wording.clause}".strip()
+
+
+def needle(text: str) -> str:
+    """What substring search looks for: the longest word, in lower case."""
+    words = _EDGES.sub("", plain(text[:MAX_QUERY])).split()
+    return max((word.lower()[:200] for word in words), key=len, default="")
