@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings as property_settings
 
 from graph_mem.config import Settings
 from graph_mem.local.artifacts import Cache, read_lock
@@ -13,6 +14,9 @@ from graph_mem.local.java import find_java
 from graph_mem.local.server import Engine, LocalServer
 from graph_mem.store.db import Database
 from graph_mem.store.migrate import migrate
+
+property_settings.register_profile("graph-mem", deadline=None)  # whoever else is busy on this machine
+property_settings.load_profile("graph-mem")
 
 REPOSITORY = Path(__file__).parents[1]
 DIMENSION = 384
