@@ -90,8 +90,10 @@ def segment_keys(text: str, found: Sequence[Segment]) -> list[str]:
 
 
 def _cost(text: str) -> int:
-    """Length in characters of Latin script that take as many tokens: about four to one token of a word-piece model,
-    which has one token for each character of most other scripts."""
+    """The number of Latin characters that make as many tokens.
+
+    A word-piece model makes one token of about four of these, and of each character of most other scripts.
+    """
     return len(text) + (_DENSE_COST - 1) * (0 if text.isascii() else len(_DENSE.findall(text)))
 
 
@@ -100,7 +102,7 @@ def chunks(text: str, *, whole_chars: int = 1800, target_chars: int = 1200) -> l
 
     A text up to `whole_chars` is one chunk, as is a single paragraph; longer ones are filled to about `target_chars`
     at the borders of segments, then sentences, then words. No chunk is longer than `whole_chars`; characters outside
-    Latin script count four times, so a chunk stays below the 512 tokens of the default model.
+    Latin script count four times, so a chunk of prose stays within the 512 tokens of the default model.
     Errors: ValueError unless 64 <= target_chars <= whole_chars.
     """
     if not 64 <= target_chars <= whole_chars:
