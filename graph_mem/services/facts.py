@@ -66,6 +66,10 @@ class Rules:
     many_relations: frozenset[str]
     write_gate: Mapping[Role, frozenset[ScopeLevel]]
 
+    def is_many(self, relation: str) -> bool:
+        """Whether different sentences of this relation live side by side."""
+        return name_key(relation) in self.many_relations
+
 
 async def rules_of(deps: Deps, principal: Principal) -> Rules:
     """The rules of the caller's organization. Read before a transaction, never in one: it takes a connection."""
@@ -99,7 +103,7 @@ async def save(deps: Deps, principal: Principal, new: NewFact, *, idempotency_ke
 
 async def save_within(tx: Tx, deps: Deps, principal: Principal, new: NewFact, *, rules: Rules) -> Saved:
     """As `save`, in a transaction of the caller's."""
-    many = name_key(new.relation) in rules.many_relations
+    many = rules.is_many(new.relation)
     scope = await scopes.resolve(tx, principal, client_id=new.client_id, deal_id=new.deal_id)
     place = Place(principal.org_id, scope, principal.user_id if new.private else None)
     await _check_sources(tx, principal, place, new.source_ids)

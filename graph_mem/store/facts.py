@@ -60,10 +60,19 @@ SET s.at = $at
 """
 PROMOTE = f"""
 MATCH (f:Fact {{id: $id}}) WHERE {visible("f")}
-SET f.validFrom = $validFrom
+SET f.validFrom = $validFrom, f.validTo = $validTo
 WITH f
 MATCH (s:Slot {{key: f.slotKey}})
 SET s.at = $at, s.rev = s.rev + 1, f.rev = s.rev
+"""
+KNOW = f"""
+MATCH (f:Fact {{id: $id}}) WHERE {visible("f")}
+SET f.knownFrom = $at
+"""
+NEIGHBOURS = f"""
+MATCH (f:Fact {{id: $id}}) WHERE {visible("f")}
+MATCH (n:Fact {{slotKey: f.slotKey}}) WHERE {visible("n")} AND n.standing IN ['CURRENT', 'SUPERSEDED']
+RETURN n.id AS id
 """
 REINSTATE = f"""
 MATCH (f:Fact {{id: $id}}) WHERE {visible("f")}
@@ -228,9 +237,22 @@ async def withdraw(
     await rows(tx, WITHDRAW, id=id, at=ms(at), validTo=ms(valid_to), reason=reason, **access(principal))
 
 
-async def promote(tx: Tx, principal: Principal, id: RecordId, *, at: datetime, valid_from: datetime) -> None:
-    """Give a provisional fact of a locked slot its turn and its beginning; `standing` seats it."""
-    await rows(tx, PROMOTE, id=id, at=ms(at), validFrom=ms(valid_from), **access(principal))
+async def promote(
+    tx: Tx, principal: Principal, id: RecordId, *, at: datetime, valid_from: datetime, valid_to: datetime
+) -> None:
+    """Give a provisional fact of a locked slot its turn and its time; `standing` seats it."""
+    given = {"id": id, "at": ms(at), "validFrom": ms(valid_from), "validTo": ms(valid_to)}
+    await rows(tx, PROMOTE, **given, **access(principal))
+
+
+async def know(tx: Tx, principal: Principal, id: RecordId, *, at: datetime) -> None:
+    """Note that what a fact says is known from `at` on, though it is history."""
+    await rows(tx, KNOW, id=id, at=ms(at), **access(principal))
+
+
+async def neighbours(tx: Tx, principal: Principal, id: RecordId) -> list[RecordId]:
+    """The facts that hold or held in the slot of a fact."""
+    return [RecordId(found["id"]) for found in await rows(tx, NEIGHBOURS, id=id, **access(principal))]
 
 
 async def reinstate(tx: Tx, principal: Principal, id: RecordId, *, at: datetime) -> None:

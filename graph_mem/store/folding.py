@@ -15,6 +15,16 @@ SET f.at = $at, kept.foldCount = coalesce(kept.foldCount, 0) + 1,
     kept.foldedIds = [m.id] + coalesce(kept.foldedIds, [])[..$remembered]
 """
 
+PASS_SOURCES = f"""
+MATCH (f:Fact {{id: $id}}) WHERE {visible("f")}
+MATCH (kept:Fact {{id: $into}}) WHERE {visible("kept")}
+MERGE (f)-[r:FOLDED_INTO]->(kept)
+SET r.at = $at
+WITH f, kept
+MATCH (m:Memory)-[:STATES]->(f)
+MERGE (m)-[:STATES]->(kept)
+"""
+
 _REMEMBERED = 4
 """How many of the copies folded before a memory names; the others are counted, and lead to it."""
 
@@ -22,6 +32,11 @@ _REMEMBERED = 4
 async def fold(tx: Tx, principal: Principal, id: RecordId, *, into: RecordId, at: datetime) -> None:
     """Point a locked memory at the locked one that stands for it."""
     await rows(tx, FOLD, id=id, into=into, at=ms(at), remembered=_REMEMBERED, **access(principal))
+
+
+async def pass_sources(tx: Tx, principal: Principal, id: RecordId, *, into: RecordId, at: datetime) -> None:
+    """Point a locked fact at the one that says the same, which gains its sources."""
+    await rows(tx, PASS_SOURCES, id=id, into=into, at=ms(at), **access(principal))
 
 
 VERSION_AT = f"""
