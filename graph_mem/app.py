@@ -75,8 +75,8 @@ def model(settings: Settings, *, light: bool = False) -> tuple[Callable[[], Enco
 
 def model_folder(settings: Settings) -> Path:
     """The folder of the default model, fetched if need be."""
-    weights = default_weights(Cache(settings.cache_dir, mirror=settings.maven_mirror), read_lock())
-    return complete_model_folder(weights.tokenizer.parent)
+    cache = Cache(settings.cache_dir, mirror=settings.maven_mirror)
+    return complete_model_folder(default_weights(cache, read_lock()))
 
 
 def _load_folder(path: Path) -> Encoder:

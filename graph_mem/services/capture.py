@@ -54,7 +54,7 @@ class NewRelation:
 
 @dataclass(frozen=True, kw_only=True)
 class NewMemory:
-    """What a caller wants to be remembered, unchecked. `imported`: again the same text from the same place is no new one."""
+    """What a caller wants to be remembered, unchecked. `imported`: not stored again when it was imported before."""
 
     text: str
     label: str = "note"

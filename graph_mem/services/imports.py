@@ -1,26 +1,29 @@
 """Bringing in what people have: many texts, in batches that can be repeated without doubling anything."""
 
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
 from graph_mem.core.feeds import Item
-from graph_mem.core.model import Principal
+from graph_mem.core.model import ORGANIZATION, ClientId, Principal, Scope
+from graph_mem.core.people import valid_name
+from graph_mem.errors import Forbidden
 from graph_mem.services import Deps, capture
 from graph_mem.services.capture import NewMemory
+from graph_mem.store import tenants
+from graph_mem.store.db import Tx
 
 BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where imported texts go. `clients` maps an item's group to the client it goes to instead."""
+    """Where imported texts go. `by_group`: an item of a group goes to the client of that name, made if need be."""
 
-    client_id: str | None = None
-    deal_id: str | None = None
+    scope: Scope = ORGANIZATION
     private: bool = False
     label: str | None = None
-    clients: dict[str, str] | None = None
+    by_group: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +34,18 @@ class Progress:
     new: int
 
 
-async def run(
-    deps: Deps, principal: Principal, items: Iterable[Item], target: Target
-) -> AsyncGenerator[Progress, None]:
+async def run(deps: Deps, principal: Principal, items: Iterable[Item], target: Target) -> AsyncGenerator[Progress]:
     """Store `items` in order, a batch at a time, and tell how far it is after each.
 
     A batch is stored whole or not at all. Texts that an earlier import of the same source brought to the same
     place are passed over, so an import that broke off is run again from the start.
     """
     read = new = 0
+    clients: dict[str, ClientId] = {}
     for batch in _batches(items):
-        wanted = [_new(item, target) for item in batch]
+        if target.by_group:
+            clients |= await _clients(deps, principal, {item.group for item in batch if item.group} - clients.keys())
+        wanted = [_new(item, target, clients) for item in batch]
         made = await capture.accept_all(deps, principal, wanted, rank=read)
         read, new = read + len(batch), new + len(made)
         yield Progress(read, new)
@@ -53,14 +57,36 @@ def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
         yield batch
 
 
-def _new(item: Item, target: Target) -> NewMemory:
-    client_id = (target.clients or {}).get(item.group) if item.group else None
+async def _clients(deps: Deps, principal: Principal, names: Collection[str]) -> dict[str, ClientId]:
+    """The clients of these names, made where missing; Forbidden for whoever may not see all of the organization."""
+    if not names:
+        return {}
+    if not principal.role.sees_all_shared:
+        raise Forbidden(f"Groups become clients, which owners and admins make; your role is {principal.role}.")
+    new_ids = {name: deps.new_id("cli") for name in sorted(names)}
+    now = deps.clock()
+
+    async def work(tx: Tx) -> dict[str, ClientId]:
+        return {
+            name: (
+                await tenants.merge_client(
+                    tx, org_id=principal.org_id, name=valid_name(name, what="group"), new_id=id, at=now
+                )
+            ).id
+            for name, id in new_ids.items()
+        }
+
+    return await deps.db.write(work)
+
+
+def _new(item: Item, target: Target, clients: Mapping[str, ClientId]) -> NewMemory:
+    client_id = clients.get(item.group) if target.by_group and item.group else None
     return NewMemory(
         text=item.text,
         label=target.label or item.label or "note",
         title=item.title,
-        client_id=client_id or target.client_id,
-        deal_id=None if client_id else target.deal_id,
+        client_id=client_id or target.scope.client_id,
+        deal_id=None if client_id else target.scope.deal_id,
         private=target.private,
         source_kind=item.kind,
         source_uri=item.uri,

@@ -101,6 +101,15 @@ async def count(deps: Deps, principal: Principal, filter: Filter) -> int:
     return await deps.db.read(work)
 
 
+async def pending(deps: Deps, principal: Principal) -> int:
+    """How many memories are still to be processed."""
+
+    async def work(tx: Tx) -> int:
+        return await memories.pending(tx, principal)
+
+    return await deps.db.read(work)
+
+
 async def versions(deps: Deps, principal: Principal, id: RecordId, page: Page) -> list[MemoryVersion]:
     """Former texts of a memory, newest first."""
 

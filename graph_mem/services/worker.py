@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from graph_mem.core.model import OrganizationId
 from graph_mem.errors import DatabaseUnavailable, EmbedderUnavailable
 from graph_mem.models.embedder import EmbedderState
 from graph_mem.services import Deps
@@ -41,12 +42,23 @@ class Duty:
 
 
 class Worker:
-    """One claimer of jobs. `run` returns after `stop`, with whatever it held done or handed back."""
+    """One claimer of jobs of the kinds it has handlers for, in every organization or only in some.
 
-    def __init__(self, deps: Deps, handlers: Mapping[str, Handler], *, duties: Sequence[Duty] = ()) -> None:
+    `run` returns after `stop`, with whatever it held done or handed back.
+    """
+
+    def __init__(
+        self,
+        deps: Deps,
+        handlers: Mapping[str, Handler],
+        *,
+        duties: Sequence[Duty] = (),
+        org_ids: Collection[OrganizationId] | None = None,
+    ) -> None:
         self._deps = deps
         self._handlers = handlers
         self._duties = duties
+        self._org_ids = org_ids
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
@@ -75,7 +87,14 @@ class Worker:
         lease = self._deps.new_id("job")
 
         async def claim(tx: Tx) -> list[Job]:
-            return await jobs.claim(tx, lease=lease, limit=_BATCH, lease_ms=_LEASE_MS)
+            return await jobs.claim(
+                tx,
+                kinds=self._handlers.keys(),
+                org_ids=self._org_ids,
+                lease=lease,
+                limit=_BATCH,
+                lease_ms=_LEASE_MS,
+            )
 
         claimed = await self._deps.db.write(claim)
         if not claimed:

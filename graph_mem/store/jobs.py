@@ -6,7 +6,7 @@ lease: two workers may run the same job, only one takes effect. `runAfter` of ne
 of a time, always due: lower ranks first, so that one organization's import does not stand before another's note.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,6 +21,7 @@ CREATE (j:Job {id: new.id, kind: new.kind, recordId: new.recordId, org: new.org,
 """
 CLAIM = """
 MATCH (j:Job) WHERE j.runAfter <= datetime.realtime().epochMillis
+  AND j.kind IN $kinds AND ($orgs IS NULL OR j.org IN $orgs)
 WITH j ORDER BY j.runAfter, j.id LIMIT $limit
 SET j.lock = $lease
 WITH j WHERE j.runAfter <= datetime.realtime().epochMillis
@@ -119,9 +120,19 @@ async def enqueue(tx: Tx, jobs: Sequence[NewJob], *, now: datetime) -> None:
     )
 
 
-async def claim(tx: Tx, *, lease: str, limit: int, lease_ms: int) -> list[Job]:
-    """At most `limit` due jobs, now leased to `lease` for `lease_ms`."""
-    return [Job.of(found) for found in await rows(tx, CLAIM, lease=lease, limit=limit, leaseMs=lease_ms)]
+async def claim(
+    tx: Tx,
+    *,
+    kinds: Collection[str],
+    org_ids: Collection[OrganizationId] | None = None,
+    lease: str,
+    limit: int,
+    lease_ms: int,
+) -> list[Job]:
+    """At most `limit` due jobs of these kinds, now leased to `lease`. `org_ids` None: of every organization."""
+    orgs = None if org_ids is None else list(org_ids)
+    found = await rows(tx, CLAIM, kinds=list(kinds), orgs=orgs, lease=lease, limit=limit, leaseMs=lease_ms)
+    return [Job.of(job) for job in found]
 
 
 async def extend(tx: Tx, ids: Sequence[str], *, lease: str, lease_ms: int) -> None:

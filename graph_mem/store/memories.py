@@ -57,6 +57,10 @@ MATCH (m:Memory) WHERE {visible("m")} AND m.standing IN $standings
   AND m.createdAt >= $from AND m.createdAt < $to
 RETURN count(*) AS total
 """
+PENDING = f"""
+MATCH (m:Memory) WHERE {visible("m")} AND m.processing IN ['SAVED', 'PROCESSING'] AND m.standing <> 'ERASED'
+RETURN count(*) AS pending
+"""
 VERSIONS = f"""
 MATCH (m:Memory {{id: $id}}) WHERE {visible("m")}
 MATCH (v:Version {{memoryId: m.id}}) WHERE {visible("v")} AND ($before IS NULL OR v.version < $before)
@@ -268,6 +272,12 @@ async def count(tx: Tx, principal: Principal, filter: Filter) -> int:
     """How many memories the list holds in all."""
     found = await row(tx, COUNT, **filter.parameters(principal))
     return found["total"] if found else 0
+
+
+async def pending(tx: Tx, principal: Principal) -> int:
+    """How many memories that `principal` may see are not READY or FAILED yet."""
+    found = await row(tx, PENDING, **access(principal))
+    return found["pending"] if found else 0
 
 
 async def versions(tx: Tx, principal: Principal, id: RecordId, page: Page) -> list[MemoryVersion]:

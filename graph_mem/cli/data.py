@@ -1,0 +1,178 @@
+"""Bringing texts in: folders, files, chats."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from pathlib import Path
+from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from graph_mem import app
+from graph_mem.cli.access import LOCAL_ORGANIZATION, LOCAL_USER, OrganizationOption, UserOption, complete
+from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
+from graph_mem.core.feeds import SUFFIXES, items
+from graph_mem.core.model import ORGANIZATION, Principal, Scope, ScopeLevel
+from graph_mem.core.people import Enrolment
+from graph_mem.errors import InvalidInput, NotFound
+from graph_mem.services import Deps, admin, identity, imports, records
+from graph_mem.services.imports import Target
+
+commands = typer.Typer()
+
+_POLL_S = 0.5
+_PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: Path
+    name: str
+
+
+@dataclass(slots=True)
+class _Outcome:
+    read: int = 0
+    new: int = 0
+    failed: dict[str, str] = field(default_factory=dict[str, str])
+    waiting: int = 0
+
+    def document(self) -> dict[str, object]:
+        return {
+            "read": self.read,
+            "saved": self.new,
+            "alreadyThere": self.read - self.new,
+            "failed": [{"file": name, "message": why} for name, why in self.failed.items()],
+            "stillProcessing": self.waiting,
+        }
+
+    def table(self) -> Table:
+        table = Table("texts read", "saved", "already there", "files that do not fit", "still processing")
+        table.add_row(
+            str(self.read), str(self.new), str(self.read - self.new), str(len(self.failed)), str(self.waiting)
+        )
+        return table
+
+
+@commands.command("import")
+def import_(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            exists=True, help="Folders and files: Markdown, text, JSON Lines, chats as JSON.", metavar="PATH..."
+        ),
+    ],
+    organization: OrganizationOption = LOCAL_ORGANIZATION,
+    user: UserOption = LOCAL_USER,
+    client: Annotated[str | None, typer.Option("--client", help="Name of the client it is about.")] = None,
+    deal: Annotated[str | None, typer.Option("--deal", help="Name of the deal it is about.")] = None,
+    groups: Annotated[
+        bool, typer.Option("--clients-by-group/--one-place", help="Rows with a `group` go to a client of that name.")
+    ] = True,
+    private: Annotated[bool, typer.Option("--private", help="For that user's eyes only.")] = False,
+    label: Annotated[str | None, typer.Option("--label", help="Label of every text; else by kind of file.")] = None,
+    timezone: Annotated[str, typer.Option("--timezone", help="Of times that carry no offset.")] = "UTC",
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Until everything is processed.")] = True,
+    as_json: JsonOption = False,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Save every text in folders and files; what was imported before is passed over."""
+    output = Output(as_json=as_json)
+    settings = complete(settings_for(data_dir))
+    files, zone = list(_files(paths)), _zone(timezone)
+
+    async def work() -> _Outcome:
+        async with app.opened(settings, start_model=False) as deps:
+            enrolment = await admin.find_principal(deps, organization=organization, user=user, client=client, deal=deal)
+            principal = await identity.principal(deps, org_id=enrolment.org_id, user_id=enrolment.user_id)
+            if principal is None:
+                raise NotFound(user, path=("user",))
+            target = Target(scope=_scope(enrolment), private=private, label=label, by_group=groups and not client)
+            return await _import(deps, principal, files, zone=zone, target=target, output=output, wait=wait)
+
+    outcome = asyncio.run(work())
+    for name, why in outcome.failed.items():
+        output.note(f"{name}: {why}")
+    output.show(outcome.document(), outcome.table())
+    if outcome.failed:
+        raise typer.Exit(1)
+
+
+def _zone(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise InvalidInput(
+            f"{name!r} is no time zone, expected one such as Europe/Berlin.", path=("timezone",)
+        ) from None
+
+
+def _scope(enrolment: Enrolment) -> Scope:
+    if enrolment.deal_id:
+        return Scope(ScopeLevel.DEAL, enrolment.client_id, enrolment.deal_id)
+    return Scope(ScopeLevel.CLIENT, enrolment.client_id) if enrolment.client_id else ORGANIZATION
+
+
+def _files(paths: list[Path]) -> Iterator[_File]:
+    """The files to read, in order of name, called by their place under the folder given."""
+    for path in paths:
+        if path.is_dir():
+            found = sorted(one for one in path.rglob("*") if one.suffix.lower() in SUFFIXES and one.is_file())
+            yield from (_File(one, f"{path.name}/{one.relative_to(path).as_posix()}") for one in found)
+        else:
+            yield _File(path, path.name)
+
+
+async def _import(
+    deps: Deps,
+    principal: Principal,
+    files: list[_File],
+    *,
+    zone: tzinfo,
+    target: Target,
+    output: Output,
+    wait: bool,
+) -> _Outcome:
+    outcome = _Outcome()
+    with _progress(output) as progress:
+        task = progress.add_task("files", total=len(files))
+        for file in files:
+            read = new = 0
+            try:
+                content = await asyncio.to_thread(file.path.read_bytes)
+                async for step in imports.run(deps, principal, items(content, file.name, zone=zone), target):
+                    read, new = step.read, step.new
+                    progress.update(task, description=f"{file.name}: {read} texts")
+            except (InvalidInput, OSError) as error:
+                outcome.failed[file.name] = str(error)
+            outcome.read, outcome.new = outcome.read + read, outcome.new + new
+            progress.advance(task)
+        outcome.waiting = await _waited(deps, principal, progress) if wait else await _waiting(deps, principal)
+    return outcome
+
+
+def _progress(output: Output) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=output.notes, transient=True)
+
+
+async def _waited(deps: Deps, principal: Principal, progress: Progress) -> int:
+    """Wait until nothing is left to process; returns what is left when the work stands still for a minute."""
+    left = await _waiting(deps, principal)
+    task = progress.add_task("processed", total=left)
+    moved = asyncio.get_running_loop().time()
+    while left and asyncio.get_running_loop().time() - moved < _PATIENCE_S:
+        await asyncio.sleep(_POLL_S)
+        before, left = left, await _waiting(deps, principal)
+        if left != before:
+            moved = asyncio.get_running_loop().time()
+        progress.advance(task, before - left)
+    return left
+
+
+async def _waiting(deps: Deps, principal: Principal) -> int:
+    return await records.pending(deps, principal)
