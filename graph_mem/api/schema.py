@@ -7,21 +7,23 @@ import strawberry
 from graph_mem.api.capture import CaptureMutation, CaptureSubscription
 from graph_mem.api.entities import EntityQuery
 from graph_mem.api.errors import SafeSchema
+from graph_mem.api.facts import FactMutation, FactQuery
 from graph_mem.api.failures import ERROR_TYPES
 from graph_mem.api.guard import DocumentGuard
 from graph_mem.api.memories import MemoryQuery
+from graph_mem.api.relations import HistoryQuery, RelationMutation
 from graph_mem.api.scalars import schema_config
 from graph_mem.api.system import SystemQuery
 from graph_mem.api.vocabulary import VocabularyMutation, VocabularyQuery
 
 
 @strawberry.type(description="Everything that can be asked.")
-class Query(MemoryQuery, EntityQuery, VocabularyQuery, SystemQuery):
+class Query(MemoryQuery, FactQuery, HistoryQuery, EntityQuery, VocabularyQuery, SystemQuery):
     pass
 
 
 @strawberry.type(description="Everything that can be changed.")
-class Mutation(CaptureMutation, VocabularyMutation):
+class Mutation(CaptureMutation, FactMutation, RelationMutation, VocabularyMutation):
     pass
 
 
