@@ -5,7 +5,7 @@ before and the one after is what undoing needs. Several decisions on one record 
 later one stands on what an earlier one left, undoing the earlier hands its `before` on to the later.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
@@ -225,6 +225,19 @@ def merged(changes: Iterable[Change]) -> frozenset[NodeRef]:
         refs |= {c.node for c in change.properties} | {c.node for c in change.sets}
         refs |= {end for c in change.edges for end in (c.edge.start, c.edge.end)}
     return frozenset(refs)
+
+
+def without(change: Change, gone: Collection[str]) -> Change:
+    """`change` without what it says of the nodes in `gone` and their chunks."""
+
+    def stays(ref: NodeRef) -> bool:
+        return ref.id.partition("/")[0] not in gone
+
+    return Change(
+        tuple(c for c in change.properties if stays(c.node)),
+        tuple(c for c in change.sets if stays(c.node)),
+        tuple(c for c in change.edges if stays(c.edge.start) and stays(c.edge.end)),
+    )
 
 
 def _handed_on(properties: Sequence[PropertyChange], one: PropertyChange) -> tuple[PropertyChange, ...]:

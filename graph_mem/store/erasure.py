@@ -1,0 +1,319 @@
+"""Erasing a record: what of it is where, and taking all of it away in one transaction.
+
+A node without content stays for each erased record, so that no chain of supersession breaks; history stays in events,
+which are connected to nothing.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import LiteralString
+
+from graph_mem.core.changes import without
+from graph_mem.core.model import OrganizationId, Principal, RecordId, token
+from graph_mem.store.db import Tx, row, rows
+from graph_mem.store.images import change_json, change_of
+from graph_mem.store.times import ms
+from graph_mem.store.visibility import access, visible
+
+SAME_TEXT = f"""
+MATCH (m:Memory {{id: $id}}) WHERE {visible("m")}
+OPTIONAL MATCH (m)-[:FOLDED_INTO*0..]->(root:Memory) WHERE NOT EXISTS {{ (root)-[:FOLDED_INTO]->() }}
+OPTIONAL MATCH (copy:Memory)-[:FOLDED_INTO*0..]->(root) WHERE {visible("copy")} AND copy.standing <> 'ERASED'
+RETURN collect(DISTINCT copy.id) AS ids
+"""
+STATED = f"""
+MATCH (m:Memory)-[:STATES]->(f:Fact) WHERE m.id IN $ids AND {visible("f")} AND f.standing <> 'ERASED'
+WITH DISTINCT f
+RETURN f.id AS id,
+  EXISTS {{ (other:Memory)-[:STATES]->(f) WHERE NOT other.id IN $ids AND other.standing <> 'ERASED' }} AS elsewhere
+"""
+NAMED = f"""
+MATCH (r:Memory|Fact)-[:MENTIONS|ABOUT]->(e:Entity) WHERE r.id IN $ids AND {visible("e")}
+WITH DISTINCT e
+WHERE NOT EXISTS {{ (other:Memory|Fact)-[:MENTIONS|ABOUT]->(e) WHERE NOT other.id IN $ids }}
+RETURN collect(e.id) AS ids
+"""
+COUNTS = f"""
+MATCH (r:Memory|Fact) WHERE r.id IN $ids AND {visible("r")}
+WITH collect(r) AS records
+RETURN size([r IN records WHERE r:Memory]) AS memories, size([r IN records WHERE r:Fact]) AS facts,
+  COUNT {{ MATCH (c:Chunk) WHERE c.memoryId IN $ids }} AS chunks,
+  COUNT {{ MATCH (v:Version) WHERE v.memoryId IN $ids }} AS versions,
+  COUNT {{ MATCH (t:Trace {{org: $org}})
+           WHERE any(id IN t.recordIds WHERE id IN $ids) OR t.query IN $exact
+             OR any(n IN $needles WHERE t.query CONTAINS n) }} AS traces,
+  COUNT {{ MATCH (t:RunTrace {{org: $org}}) WHERE any(id IN t.recordIds WHERE id IN $ids) }} AS runTraces,
+  COUNT {{ MATCH (p:Proposal {{org: $org}}) WHERE any(id IN p.subjectIds WHERE id IN $ids)
+           OR any(id IN p.evidenceIds WHERE id IN $ids) }} AS proposals,
+  COUNT {{ MATCH (s:Snapshot {{org: $org}}) WHERE any(id IN s.nodeIds WHERE id IN $ids) }} AS snapshots,
+  COUNT {{ MATCH (j:Job) WHERE j.recordId IN $ids }} AS jobs,
+  COUNT {{ MATCH (i:Idempotency {{org: $org}}) WHERE any(id IN $ids WHERE i.result CONTAINS id) }} AS replays,
+  COUNT {{ MATCH (e:Event) WHERE e.recordId IN $ids }} AS events
+"""
+HOLLOW = f"""
+MATCH (m:Memory) WHERE m.id IN $ids AND {visible("m")}
+OPTIONAL MATCH (m)-[gone:MENTIONS|STATES|RELATES]-()
+DELETE gone
+WITH DISTINCT m
+SET m = m {{.id, .org, .owner, .level, .clientId, .dealId, .partition, .scope, .kind, .label, .position, .processing,
+  .sourceKind, .author, .importance, .trust, .createdAt, .freshAt, .validFrom, .validTo, .knownFrom, .knownTo,
+  version: m.version + 1, title: CASE WHEN m.id IN $named THEN m.title END, standing: 'ERASED', erasedAt: $at,
+  erasedBy: $by}}
+"""
+HOLLOW_FACTS = f"""
+MATCH (f:Fact) WHERE f.id IN $ids AND {visible("f")}
+OPTIONAL MATCH (f)-[gone:ABOUT|STATES|CURRENT|RELATES]-()
+DELETE gone
+WITH DISTINCT f, f.slotKey AS slot
+SET f = f {{.id, .org, .owner, .level, .clientId, .dealId, .partition, .scope, .kind, .label, .author, .createdAt,
+  .validFrom, .validTo, .knownFrom, .knownTo, version: f.version + 1, subject: '', relation: '', statement: '',
+  standing: 'ERASED', erasedAt: $at, erasedBy: $by}}
+WITH DISTINCT slot
+MATCH (s:Slot {{key: slot}})
+WHERE NOT EXISTS {{ MATCH (other:Fact {{slotKey: slot}}) }}
+DETACH DELETE s
+"""
+DROP_CHUNKS = f"MATCH (c:Chunk) WHERE c.memoryId IN $ids AND {visible('c')} DETACH DELETE c"
+DROP_VERSIONS = f"MATCH (v:Version) WHERE v.memoryId IN $ids AND {visible('v')} DETACH DELETE v"
+DROP_ENTITIES = f"""
+MATCH (e:Entity) WHERE (e.id IN $entities OR e.mergedInto IN $entities) AND {visible("e")}
+DETACH DELETE e
+"""
+HUSH_LINKS = f"""
+MATCH (r:Memory|Fact)-[x:SUPERSEDES]-() WHERE r.id IN $ids AND {visible("r")}
+SET x.reason = null, x.correction = null
+"""
+HUSH_OTHER_LINKS = f"""
+MATCH (r:Memory|Fact)-[x:SUPERSEDES|RELATES]->() WHERE {visible("r")} AND r.org = $org
+  AND any(n IN $needles WHERE x.reason CONTAINS n OR x.correction CONTAINS n)
+SET x.reason = null, x.correction = null
+"""
+HUSH_EVENTS = """
+MATCH (e:Event) WHERE e.org = $org AND (e.recordId IN $ids OR any(n IN $needles WHERE e.detail CONTAINS n))
+SET e.detail = null
+"""
+HUSH_TRACES = """
+MATCH (t:Trace {org: $org})
+WHERE any(id IN t.recordIds WHERE id IN $ids) OR t.query IN $exact OR any(n IN $needles WHERE t.query CONTAINS n)
+SET t.query = null
+"""
+DROP_PROPOSALS = """
+MATCH (p:Proposal {org: $org, state: 'PENDING'}) WHERE any(id IN p.subjectIds WHERE id IN $ids)
+DELETE p
+"""
+HUSH_PROPOSALS = """
+MATCH (p:Proposal {org: $org})
+WHERE any(id IN p.subjectIds WHERE id IN $ids) OR any(id IN p.evidenceIds WHERE id IN $ids)
+  OR any(n IN $needles WHERE p.reason CONTAINS n OR p.decisionReason CONTAINS n OR p.change CONTAINS n)
+SET p.reason = '', p.decisionReason = null, p.signals = '{}',
+    p.change = CASE WHEN any(id IN p.subjectIds WHERE id IN $ids) THEN '{}' ELSE p.change END,
+    p.evidenceIds = [id IN p.evidenceIds WHERE NOT id IN $ids]
+"""
+SNAPSHOTS = """
+MATCH (s:Snapshot {org: $org}) WHERE any(id IN s.nodeIds WHERE id IN $ids)
+RETURN s.proposalId AS id, s.change AS change
+"""
+REDUCE_SNAPSHOT = """
+MATCH (s:Snapshot {proposalId: $id})
+SET s.change = $change, s.nodeIds = [id IN s.nodeIds WHERE NOT id IN $ids]
+"""
+DROP_SNAPSHOT = "MATCH (s:Snapshot {proposalId: $id}) DELETE s"
+DROP_REHEARSALS = "MATCH (r:Rehearsal) WHERE r.recordId IN $ids DELETE r"
+DROP_JOBS = "MATCH (j:Job) WHERE j.recordId IN $ids DELETE j"
+DROP_IDEMPOTENCY = "MATCH (i:Idempotency {org: $org}) WHERE any(id IN $ids WHERE i.result CONTAINS id) DELETE i"
+DROP_SCRATCH = """
+MATCH (n:ScratchNote {org: $org}) WHERE n.text IN $exact OR any(t IN $needles WHERE n.text CONTAINS t)
+DELETE n
+"""
+BAN = """
+UNWIND $keys AS key
+MERGE (t:Tombstone {key: key}) ON CREATE SET t.org = $org, t.at = $at
+"""
+BANNED = "MATCH (t:Tombstone) WHERE t.key IN $keys RETURN count(*) AS found"
+SECRETS = f"""
+MATCH (r:Memory|Fact) WHERE r.id IN $ids AND {visible("r")}
+OPTIONAL MATCH (v:Version {{memoryId: r.id}})
+WITH r, collect(v.text) AS former
+RETURN r.id AS id, [text IN [r.text, r.statement] + former WHERE text IS NOT NULL] AS texts, r.title AS title,
+  r.textHash AS textHash, r.sourceKey AS sourceKey, r.partition AS partition, r.scope AS scope
+"""
+FOUND = """
+MATCH (n) WHERE any(key IN keys(n) WHERE
+  (n[key] IS :: STRING AND any(t IN $needles WHERE n[key] CONTAINS t))
+  OR (n[key] IS :: LIST<STRING NOT NULL> AND any(e IN n[key] WHERE any(t IN $needles WHERE e CONTAINS t))))
+RETURN labels(n)[0] AS what, coalesce(n.id, n.key, elementId(n)) AS id LIMIT 100
+UNION ALL
+MATCH ()-[n]->() WHERE any(key IN keys(n) WHERE
+  (n[key] IS :: STRING AND any(t IN $needles WHERE n[key] CONTAINS t))
+  OR (n[key] IS :: LIST<STRING NOT NULL> AND any(e IN n[key] WHERE any(t IN $needles WHERE e CONTAINS t))))
+RETURN type(n) AS what, coalesce(n.id, elementId(n)) AS id LIMIT 100
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What erasing takes away: records with their copies, facts nobody else attests, entities nobody else names.
+
+    `shared_fact_ids` stay, with one source fewer.
+    """
+
+    memory_ids: tuple[RecordId, ...]
+    fact_ids: tuple[RecordId, ...]
+    shared_fact_ids: tuple[RecordId, ...]
+    entity_ids: tuple[str, ...]
+
+    @property
+    def ids(self) -> list[RecordId]:
+        return [*self.memory_ids, *self.fact_ids]
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """The words of one record that must be nowhere afterwards, its name, and what it may be recognised by."""
+
+    id: RecordId
+    texts: tuple[str, ...]
+    title: str | None
+    bans: tuple[str, ...]
+
+
+async def plan(tx: Tx, principal: Principal, id: RecordId) -> Plan:
+    """What erasing the record takes away: every copy that was folded with it is the same text."""
+    if id.startswith("fact_"):
+        memory_ids, stated = [], [(id, False)]
+    else:
+        found = await row(tx, SAME_TEXT, id=id, **access(principal))
+        memory_ids = sorted(RecordId(one) for one in found["ids"]) if found else []
+        facts = await rows(tx, STATED, ids=memory_ids, **access(principal))
+        stated = sorted((RecordId(one["id"]), bool(one["elsewhere"])) for one in facts)
+    gone = [fact for fact, elsewhere in stated if not elsewhere]
+    entities = await row(tx, NAMED, ids=[*memory_ids, *gone], **access(principal))
+    return Plan(
+        memory_ids=tuple(memory_ids),
+        fact_ids=tuple(gone),
+        shared_fact_ids=tuple(fact for fact, elsewhere in stated if elsewhere),
+        entity_ids=tuple(sorted(entities["ids"])) if entities else (),
+    )
+
+
+async def secrets(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> list[Secret]:
+    """What the records say, in every version."""
+    return [
+        Secret(
+            RecordId(one["id"]),
+            tuple(one["texts"]),
+            one["title"],
+            tuple(
+                token("erased", one["partition"], one["scope"], key)
+                for key in (one["textHash"], one["sourceKey"])
+                if key is not None
+            ),
+        )
+        for one in await rows(tx, SECRETS, ids=sorted(ids), **access(principal))
+    ]
+
+
+async def counts(tx: Tx, principal: Principal, plan: Plan, needles: "Needles") -> dict[str, int]:
+    """How many nodes of each kind erasing touches."""
+    found = await row(tx, COUNTS, **_given(principal, plan, needles))
+    assert found is not None  # noqa: S101  an aggregation gives one row
+    return {
+        **{name: int(found[name]) for name in found.keys()},  # noqa: SIM118  a Record is no mapping of names
+        "sharedFacts": len(plan.shared_fact_ids),
+        "entities": len(plan.entity_ids),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Needles:
+    """What to look for elsewhere: `exact` values, and `parts` of longer ones, also as JSON writes them."""
+
+    exact: tuple[str, ...]
+    parts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, texts: Collection[str], *, least: int = 12) -> "Needles":
+        """Texts shorter than `least` characters are looked for as whole values only: they stand in anything."""
+        stripped = {text for one in texts for text in (one, one.strip()) if text}
+        written = {json.dumps(text, ensure_ascii=False)[1:-1] for text in stripped}
+        return cls(tuple(sorted(stripped)), tuple(sorted(text for text in stripped | written if len(text) >= least)))
+
+
+async def erase(
+    tx: Tx,
+    principal: Principal,
+    plan: Plan,
+    needles: Needles,
+    *,
+    named: Collection[RecordId],
+    bans: Collection[str],
+    at: datetime,
+) -> None:
+    """Carry out `plan` for locked records. `named` keep their title; `bans` refuse the same again."""
+    given = {**_given(principal, plan, needles), "at": ms(at), "by": principal.user_id, "named": sorted(named)}
+    for statement in _STEPS:
+        await rows(tx, statement, **given)
+    await _reduce_snapshots(tx, principal.org_id, plan)
+    await rows(tx, BAN, keys=sorted(bans), org=principal.org_id, at=ms(at))
+
+
+_STEPS: tuple[LiteralString, ...] = (
+    HUSH_LINKS,
+    HOLLOW,
+    HOLLOW_FACTS,
+    DROP_CHUNKS,
+    DROP_VERSIONS,
+    DROP_ENTITIES,
+    HUSH_OTHER_LINKS,
+    HUSH_EVENTS,
+    HUSH_TRACES,
+    DROP_PROPOSALS,
+    HUSH_PROPOSALS,
+    DROP_REHEARSALS,
+    DROP_JOBS,
+    DROP_IDEMPOTENCY,
+    DROP_SCRATCH,
+)
+
+
+async def _reduce_snapshots(tx: Tx, org_id: OrganizationId, plan: Plan) -> None:
+    """Take the erased out of what decisions remember; the rest can still be undone."""
+    gone = {*plan.ids, *plan.entity_ids}
+    for found in await rows(tx, SNAPSHOTS, org=org_id, ids=sorted(gone)):
+        left = without(change_of(found["change"]), gone)
+        if left:
+            await rows(tx, REDUCE_SNAPSHOT, id=found["id"], change=change_json(left), ids=sorted(gone))
+        else:
+            await rows(tx, DROP_SNAPSHOT, id=found["id"])
+
+
+async def banned(tx: Tx, keys: Sequence[str]) -> bool:
+    """Whether a text or source, by its key, was erased under a policy that refuses it."""
+    found = await row(tx, BANNED, keys=list(keys))
+    return bool(found and found["found"])
+
+
+@dataclass(frozen=True, slots=True)
+class Remnant:
+    """A node or relationship that still holds words that were to be gone."""
+
+    what: str
+    id: str
+
+
+async def remnants(tx: Tx, needles: Sequence[str]) -> list[Remnant]:
+    """Whatever in the whole database holds one of `needles` in any property; at most 100 of nodes and of edges."""
+    return [Remnant(one["what"], one["id"]) for one in await rows(tx, FOUND, needles=list(needles))]
+
+
+def _given(principal: Principal, plan: Plan, needles: Needles) -> Mapping[str, object]:
+    return {
+        **access(principal),
+        "org": principal.org_id,
+        "ids": plan.ids,
+        "entities": list(plan.entity_ids),
+        "exact": list(needles.exact),
+        "needles": list(needles.parts),
+    }
