@@ -5,6 +5,7 @@ extensions, and on streams nobody catches them.
 """
 
 import logging
+import re
 import traceback
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
@@ -25,6 +26,11 @@ PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
 VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
 OPERATION_UNRESOLVED = "OPERATION_RESOLUTION_FAILURE"
 METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
+_BAD_VALUE = re.compile(
+    r"Variable '\$\w+' (has invalid value|of required type)|Variable values are|Too many errors processing|Argument '"
+)
+"""How graphql-core begins when a variable or argument does not fit its type; it has no class for that."""
+_TOO_MANY_TOKENS = "tokens. Parsing aborted"
 INTERNAL = errors.GraphMemError.code
 _MASKED = (INTERNAL, errors.SetupError.code)
 
@@ -119,6 +125,8 @@ def refusal(error: errors.GraphMemError) -> GraphQLError:
 def _code(error: GraphQLError, cause: BaseException) -> str:
     before_execution = error.path is None
     match cause:
+        case GraphQLSyntaxError() if _TOO_MANY_TOKENS in error.message:
+            return errors.QueryTooComplex.code
         case GraphQLSyntaxError():
             return PARSE_FAILED
         case MissingQueryError() | CannotGetOperationTypeError():
@@ -127,7 +135,7 @@ def _code(error: GraphQLError, cause: BaseException) -> str:
             return METHOD_NOT_ALLOWED
         case StrawberryInputCoercionError():
             return errors.InvalidInput.code
-        case GraphQLError() if error.message.startswith(("Variable ", "Argument '")):
+        case GraphQLError() if _BAD_VALUE.match(error.message):
             return errors.InvalidInput.code
         case GraphQLError() if before_execution:
             return VALIDATION_FAILED

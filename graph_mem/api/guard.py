@@ -6,7 +6,7 @@ One walk, linear in the size of the document: each fragment is measured once, ho
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from graphql import (
@@ -120,7 +120,10 @@ class Surveyor:
             return shape
         self._measured[name] = None
         node = self._fragments.get(name)
-        shape = self._measured[name] = self.measure(node.selection_set, level=level) if node else Shape()
+        shape = self.measure(node.selection_set, level=level) if node else Shape()
+        if node and node.type_condition.name.value.startswith("__"):
+            shape = replace(shape, depth=1)  # as in `_field`
+        self._measured[name] = shape
         return shape
 
     def _field(self, node: FieldNode, level: int) -> Shape:
