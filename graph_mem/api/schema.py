@@ -12,18 +12,31 @@ from graph_mem.api.failures import ERROR_TYPES
 from graph_mem.api.guard import DocumentGuard
 from graph_mem.api.memories import MemoryQuery
 from graph_mem.api.relations import HistoryQuery, RelationMutation
+from graph_mem.api.retrieval import RetrievalMutation, RetrievalQuery
 from graph_mem.api.scalars import schema_config
+from graph_mem.api.search import SearchQuery
 from graph_mem.api.system import SystemQuery
+from graph_mem.api.traces import TraceQuery
 from graph_mem.api.vocabulary import VocabularyMutation, VocabularyQuery
 
 
 @strawberry.type(description="Everything that can be asked.")
-class Query(MemoryQuery, FactQuery, HistoryQuery, EntityQuery, VocabularyQuery, SystemQuery):
+class Query(
+    SearchQuery,
+    TraceQuery,
+    RetrievalQuery,
+    MemoryQuery,
+    FactQuery,
+    HistoryQuery,
+    EntityQuery,
+    VocabularyQuery,
+    SystemQuery,
+):
     pass
 
 
 @strawberry.type(description="Everything that can be changed.")
-class Mutation(CaptureMutation, FactMutation, RelationMutation, VocabularyMutation):
+class Mutation(CaptureMutation, FactMutation, RelationMutation, VocabularyMutation, RetrievalMutation):
     pass
 
 
