@@ -15,7 +15,8 @@ from graph_mem.core import model
 from graph_mem.core.model import Processing, RecordId, SourceKind
 from graph_mem.errors import InvalidInput, NotFound
 from graph_mem.services import capture, records
-from graph_mem.services.capture import NewMemory, NewRelation
+from graph_mem.services.capture import NewMemory
+from graph_mem.services.relations import NewRelation
 
 
 @strawberry.input(description="A link to make together with the memory.")

@@ -24,7 +24,8 @@ from graph_mem.core.model import (
 from graph_mem.core.text import check_name, check_text, text_hash
 from graph_mem.core.vocabulary import Vocabulary
 from graph_mem.errors import Conflict, InvalidInput, NotFound
-from graph_mem.services import Deps, idempotency
+from graph_mem.services import Deps, idempotency, relations
+from graph_mem.services.relations import NewRelation
 from graph_mem.store import audit, jobs, memories, scopes
 from graph_mem.store.db import Tx
 
@@ -41,15 +42,6 @@ _TRUST = {
     SourceKind.RUN: 0.5,
     SourceKind.RECALLED: 0.3,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class NewRelation:
-    """A link that travels with a capture."""
-
-    kind: str
-    to_id: RecordId
-    reason: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +111,8 @@ async def _prepared(
     checked = [_checked(one, vocabulary) for one in new]
     now = deps.clock()
     ids = [RecordId(deps.new_id("mem")) for _ in checked]
-    job_ids, event_ids = [deps.new_id("job") for _ in checked], [deps.new_id("evt") for _ in checked]
+    wanted = {id: one.relations for id, one in zip(ids, checked, strict=True)}
+    job_ids, event_ids = {id: deps.new_id("job") for id in ids}, {id: deps.new_id("evt") for id in ids}
 
     async def work(tx: Tx) -> list[Memory]:
         places = await _places(tx, principal, checked)
@@ -129,10 +122,13 @@ async def _prepared(
         ]
         made = await _not_imported(tx, principal, made)
         await memories.create(tx, made)
-        in_line = enumerate(zip(job_ids, made, strict=False), start=rank)
-        await jobs.enqueue(tx, [_job(id, memory, rank=turn) for turn, (id, memory) in in_line], now=now)
-        for id, memory in zip(event_ids, made, strict=False):
-            await audit.append(tx, memory.place, _saved(id, memory, principal))
+        for place in dict.fromkeys(memory.place for memory in made):
+            events = (_saved(event_ids[memory.id], memory, principal) for memory in made if memory.place == place)
+            await audit.append(tx, place, *events)
+        for memory in made:
+            await relations.attach(tx, deps, principal, memory, wanted[memory.id])
+        in_line = [_job(job_ids[memory.id], memory, rank=turn) for turn, memory in enumerate(made, start=rank)]
+        await jobs.enqueue(tx, in_line, now=now)
         return made
 
     return work
@@ -199,6 +195,7 @@ def _checked(new: NewMemory, vocabulary: Vocabulary) -> NewMemory:
     """`new` itself; InvalidInput for what cannot be stored."""
     check_text(new.text)
     vocabulary.label(new.label)
+    relations.check(new.relations, vocabulary)
     for name, value in (("title", new.title), ("sourceUri", new.source_uri), ("runId", new.run_id)):
         if value is not None:
             check_name(value, path=(name,))
