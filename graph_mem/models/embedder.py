@@ -11,8 +11,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from graph_mem.core.vectors import Vector, Vectors
 from graph_mem.errors import DimensionMismatch, EmbedderUnavailable, InvalidInput
-from graph_mem.models.encoder import Encoder, Kind, Vector, Vectors, checked
+from graph_mem.models.encoder import Encoder, Kind, checked
 from graph_mem.models.lane import Lane
 from graph_mem.models.profile import ModelProfile
 

@@ -3,14 +3,12 @@
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from graph_mem.core.vectors import Vectors
 from graph_mem.errors import DimensionMismatch, EmbedderUnavailable
 from graph_mem.models.profile import ModelProfile
 
 Kind: TypeAlias = Literal["query", "passage"]
-Vector: TypeAlias = NDArray[np.float32]
-Vectors: TypeAlias = NDArray[np.float32]
 
 
 class Encoder(Protocol):

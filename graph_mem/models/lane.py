@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from graph_mem.core.vectors import Vectors
 from graph_mem.errors import EmbedderUnavailable
-from graph_mem.models.encoder import Vectors
 
 
 @dataclass(frozen=True, eq=False)

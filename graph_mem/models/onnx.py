@@ -9,8 +9,9 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from graph_mem.core.vectors import Vectors
 from graph_mem.errors import SetupError
-from graph_mem.models.encoder import Kind, Vectors, normalized, prompted
+from graph_mem.models.encoder import Kind, normalized, prompted
 from graph_mem.models.folder import TOKENIZER, WEIGHTS
 from graph_mem.models.profile import ModelProfile, profile_of
 

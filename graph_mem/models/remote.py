@@ -4,8 +4,9 @@ import httpx
 import numpy as np
 from pydantic import BaseModel
 
+from graph_mem.core.vectors import Vectors
 from graph_mem.errors import EmbedderUnavailable, ServiceUnavailable
-from graph_mem.models.encoder import Kind, Vectors, normalized, prompted
+from graph_mem.models.encoder import Kind, normalized, prompted
 from graph_mem.models.endpoint import Endpoint, post
 from graph_mem.models.profile import ModelProfile
 

@@ -6,8 +6,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from graph_mem.core.vectors import Vectors
 from graph_mem.errors import SetupError
-from graph_mem.models.encoder import Kind, Vectors, prompted
+from graph_mem.models.encoder import Kind, prompted
 from graph_mem.models.folder import WEIGHTS
 from graph_mem.models.onnx import session_options
 from graph_mem.models.profile import ModelProfile, is_onnx_folder, profile_of
