@@ -74,7 +74,7 @@ class LifecycleConfig:
     bars: Mapping[str, float] = field(default_factory=lambda: dict(DEFAULT_BARS))
     weights: Mapping[str, float] = field(default_factory=lambda: dict(DEFAULT_WEIGHTS))
     archive: ArchiveMode = ArchiveMode.PROPOSE
-    archive_below: float = 0.12
+    archive_below: float = 0.05
     auto_keep: bool = False
     trust_minimum: int = 19
     rehearsal_days: tuple[int, ...] = (1, 3, 7, 21, 60)

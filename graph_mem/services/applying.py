@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Any
 
 from graph_mem.core import changes
-from graph_mem.core.model import EntityId, Event, Fact, Memory, Principal, Record, RecordId, Standing, UserId, is_id
+from graph_mem.core.model import EntityId, Event, Memory, Principal, Record, RecordId, Standing, UserId, is_id
 from graph_mem.core.proposals import Proposal, ProposalKind
-from graph_mem.core.strength import strength_of
 from graph_mem.errors import Conflict
 from graph_mem.services import Deps, promoting, rehearsing
+from graph_mem.services.standards import Standards
 from graph_mem.store import audit, images, lifecycle, reviews, standing
 from graph_mem.store.db import Tx
 from graph_mem.store.lifecycle import Class
@@ -31,10 +31,11 @@ _DONE = {
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """Whose decision it is: the principal that reaches the records, and who history says it was."""
+    """Whose decision it is: the principal that reaches the records, who history says it was, and by which rules."""
 
     principal: Principal
     by: UserId
+    standards: Standards
 
 
 async def apply(tx: Tx, deps: Deps, who: Decider, proposal: Proposal) -> None:
@@ -110,7 +111,7 @@ async def _change(tx: Tx, deps: Deps, who: Decider, proposal: Proposal, *, locke
         raise Conflict(f"{id} is gone.")
     if proposal.kind is ProposalKind.PROMOTE_FACT:
         _expect(record, Standing.PROVISIONAL)
-        await promoting.promote(tx, deps, principal, id, score=proposal.score)
+        await promoting.promote(tx, deps, principal, id, rules=who.standards.facts, score=proposal.score)
         return
     _expect(record, Standing.CURRENT)
     match proposal.kind, record:
@@ -118,7 +119,8 @@ async def _change(tx: Tx, deps: Deps, who: Decider, proposal: Proposal, *, locke
             await standing.retire(tx, principal, [id], to=Standing.ARCHIVED, at=at)
         case ProposalKind.REVALIDATE, _:
             await lifecycle.validated(tx, principal, id, at=deps.clock())
-            await rehearsing.answered(tx, deps, principal, record, holds=True)
+            days = who.standards.lifecycle.rehearsal_days
+            await rehearsing.answered(tx, principal, record, holds=True, days=days, now=deps.clock())
         case ((ProposalKind.PROMOTE_MEMORY | ProposalKind.DEMOTE), Memory()):
             await _reclass(tx, principal, proposal, record)
         case _:
@@ -171,17 +173,10 @@ async def note(tx: Tx, deps: Deps, who: Decider, proposal: Proposal, kind: str, 
     records = (await standing.lock(tx, who.principal, [RecordId(id) for id in proposal.subject_ids])).records
     for id in proposal.subject_ids:
         record = records.get(RecordId(id))
-        measured = None if record is None else await strength_now(deps, record)
+        measured = None if record is None else who.standards.strength(record, deps.clock())
         version = None if record is None else record.version
         event = event_of(deps, id, kind, by=who.by, at=at, version=version, detail=detail, strength=measured)
         await audit.append(tx, proposal.place, event)
-
-
-async def strength_now(deps: Deps, record: Memory | Fact) -> float:
-    """What a record's signals come to at this moment."""
-    org_id = record.place.org_id
-    vocabulary, config = await deps.settings.vocabulary(org_id), await deps.settings.retrieval(org_id)
-    return strength_of(record, vocabulary=vocabulary, weights=config.strength_weights, now=deps.clock()).value
 
 
 def event_of(

@@ -8,6 +8,7 @@ from graph_mem.core.model import Principal, Record, RecordId, is_id
 from graph_mem.core.segments import chunks
 from graph_mem.errors import Conflict, Forbidden, InvalidInput, NotFound
 from graph_mem.services import Deps, applying, lifecycle
+from graph_mem.services.standards import Standards, standards_of
 from graph_mem.store import audit, erasure, records, runs, standing
 from graph_mem.store.db import Tx
 from graph_mem.store.erasure import Needles, Plan, Remnant, Secret
@@ -44,11 +45,11 @@ async def erase(
         raise InvalidInput("`confirmId` is not the id to erase, expected the same id again.", path=("confirmId",))
     if not reason.strip():
         raise InvalidInput("`reason` is empty, expected why this is erased.", path=("reason",))
-    config = await deps.settings.lifecycle(principal.org_id)
+    standards = await standards_of(deps, principal.org_id)
 
     async def work(tx: Tx) -> Erased:
         record = await _record(tx, principal, id)
-        if not lifecycle.may_decide(principal, record.place, config):
+        if not lifecycle.may_decide(principal, record.place, standards.lifecycle):
             raise Forbidden(f"Your role {principal.role} erases nothing in this scope.")
         plan = await erasure.plan(tx, principal, record.id)
         if not dry_run:
@@ -59,8 +60,8 @@ async def erase(
         if not dry_run:
             bans = [ban for secret in secrets for ban in secret.bans]
             await _carry_out(
-                tx, deps, principal, plan, secrets=secrets, needles=needles, reason=reason, strict=strict,
-                bans=bans if config.after_erase is ReingestPolicy.REFUSE else [],
+                tx, deps, standards, principal, plan, secrets=secrets, needles=needles, reason=reason, strict=strict,
+                bans=bans if standards.lifecycle.after_erase is ReingestPolicy.REFUSE else [],
             )  # fmt: skip
         return Erased(tuple(plan.ids), counts, dry_run, passages(secrets))
 
@@ -90,6 +91,7 @@ async def _lock(tx: Tx, principal: Principal, id: RecordId, plan: Plan) -> Plan:
 async def _carry_out(
     tx: Tx,
     deps: Deps,
+    standards: Standards,
     principal: Principal,
     plan: Plan,
     *,
@@ -110,7 +112,7 @@ async def _carry_out(
         event = applying.event_of(
             deps, record.id, "erased", by=principal.user_id, at=at, version=record.version + 1,
             detail={**name, "strict": strict, **({"reason": said} if said else {})},
-            strength=await applying.strength_now(deps, record),
+            strength=standards.strength(record, at),
         )  # fmt: skip
         await audit.append(tx, record.place, event)
 

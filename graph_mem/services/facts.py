@@ -23,8 +23,8 @@ from graph_mem.core.seats import Seat
 from graph_mem.core.slots import Claim, FactOutcome, FactPlan, SlotState
 from graph_mem.core.text import check_name, check_text, name_key
 from graph_mem.errors import Conflict, Forbidden, InvalidInput, NotFound
-from graph_mem.services import Deps, idempotency, slotting
-from graph_mem.store import audit, facts, scopes, standing
+from graph_mem.services import Deps, filing, idempotency, slotting
+from graph_mem.store import audit, facts, reviews, scopes, standing
 from graph_mem.store.db import Tx
 from graph_mem.store.facts import Slot
 
@@ -216,6 +216,8 @@ async def _carry_out(
         await facts.forgive(tx, key=seat.rejection_key)
     await audit.append(tx, fact.place, slotting.saved(deps, principal, fact, plan, sources))
     await slotting.want_embedding(tx, deps, fact, now=slot.at)
+    if fact.standing is Standing.PROVISIONAL and not new.extracted:
+        await reviews.file(tx, [filing.of_fact(deps, fact, sources, by=principal.user_id)])
     return Saved(fact, plan.outcome, revoked)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graph_mem.core.model import Memory, Place, Record, UserId
+from graph_mem.core.model import Fact, Memory, Place, Record, UserId
 from graph_mem.core.proposals import AUTOMATIC, Proposal, ProposalKind, ProposalState, proposal_key, shape_of
 from graph_mem.core.vocabulary import Vocabulary
 from graph_mem.services import Deps
@@ -18,6 +18,24 @@ def shape(record: Record, vocabulary: Vocabulary, what: str = "") -> str:
         marks += ["protected"] if label is not None and label.protected else []
         marks += ["evergreen"] if record.signals.evergreen else []
     return shape_of(record.label, *marks)
+
+
+def of_fact(deps: Deps, fact: Fact, evidence_ids: Sequence[str], *, by: UserId) -> Proposal:
+    """The proposal to let a provisional fact into its slot."""
+    return proposal(
+        deps,
+        fact.place,
+        ProposalKind.PROMOTE_FACT,
+        [fact.id],
+        shape=shape_of("fact"),
+        score=fact.confidence,
+        gate="the write gate: provisional for whoever saved it",
+        reason="Saved by somebody whose facts do not count here at once.",
+        basis=(),
+        by=by,
+        signals={"confidence": fact.confidence, "sources": len(evidence_ids)},
+        evidence_ids=evidence_ids,
+    )
 
 
 def proposal(

@@ -8,6 +8,7 @@ from graph_mem.core.model import Memory, Place, Principal, Record, RecordId, Rol
 from graph_mem.core.proposals import ProposalKind
 from graph_mem.errors import Conflict, Forbidden, NotFound
 from graph_mem.services import Deps, applying, filing, rehearsing
+from graph_mem.services.standards import Standards, standards_of
 from graph_mem.store import audit, lifecycle, records, rehearsals, relations, reviews, standing
 from graph_mem.store.db import Tx
 
@@ -34,11 +35,13 @@ async def archive(
     Errors: NotFound; Forbidden; Conflict for a stale version or a record that is not current.
     """
 
+    standards = await standards_of(deps, principal.org_id)
+
     async def work(tx: Tx) -> Record:
-        record, locked = await _locked(tx, deps, principal, id, expected_version)
+        record, locked = await _locked(tx, standards, principal, id, expected_version)
         _expect(record, Standing.CURRENT)
         await standing.retire(tx, principal, [record.id], to=Standing.ARCHIVED, at=locked.at)
-        return await _told(tx, deps, principal, record, "archived", reason)
+        return await _told(tx, deps, standards, principal, record, "archived", reason)
 
     return await deps.db.write(work)
 
@@ -52,14 +55,16 @@ async def restore(
     record has its text or its slot by now.
     """
 
+    standards = await standards_of(deps, principal.org_id)
+
     async def work(tx: Tx) -> Record:
-        record, locked = await _locked(tx, deps, principal, id, expected_version)
+        record, locked = await _locked(tx, standards, principal, id, expected_version)
         _expect(record, Standing.ARCHIVED)
         if await relations.retiring_links(tx, principal, record.id):
             await standing.retire(tx, principal, [record.id], to=Standing.SUPERSEDED, at=locked.at)
         else:
             await _revive(tx, principal, record, locked)
-        return await _told(tx, deps, principal, record, "restored", reason)
+        return await _told(tx, deps, standards, principal, record, "restored", reason)
 
     return await deps.db.write(work)
 
@@ -80,22 +85,24 @@ async def validate(deps: Deps, principal: Principal, id: str, *, holds: bool, re
 
     Errors: NotFound; Forbidden; Conflict for a record that is not current.
     """
-    vocabulary = await deps.settings.vocabulary(principal.org_id)
+    standards = await standards_of(deps, principal.org_id)
 
     async def work(tx: Tx) -> Record:
-        record, _ = await _locked(tx, deps, principal, id, None)
+        now = deps.clock()
+        record, _ = await _locked(tx, standards, principal, id, None)
         _expect(record, Standing.CURRENT)
-        await rehearsing.answered(tx, deps, principal, record, holds=holds)
+        days = standards.lifecycle.rehearsal_days
+        await rehearsing.answered(tx, principal, record, holds=holds, days=days, now=now)
         if holds:
-            await lifecycle.validated(tx, principal, record.id, at=deps.clock())
-            return await _told(tx, deps, principal, record, "validated", reason)
+            await lifecycle.validated(tx, principal, record.id, at=now)
+            return await _told(tx, deps, standards, principal, record, "validated", reason)
         proposal = filing.proposal(
             deps,
             record.place,
             ProposalKind.ARCHIVE,
             [record.id],
-            shape=filing.shape(record, vocabulary, "refuted"),
-            score=await applying.strength_now(deps, record),
+            shape=filing.shape(record, standards.vocabulary, "refuted"),
+            score=standards.strength(record, now),
             reason=reason or "A person found that it does not hold.",
             gate="refuted by a person",
             by=principal.user_id,
@@ -104,7 +111,7 @@ async def validate(deps: Deps, principal: Principal, id: str, *, holds: bool, re
         open_now = await reviews.open_subjects(tx, principal)
         if record.id not in open_now.get(ProposalKind.ARCHIVE, frozenset()):
             await reviews.file(tx, [proposal])
-        return await _told(tx, deps, principal, record, "refuted", reason)
+        return await _told(tx, deps, standards, principal, record, "refuted", reason)
 
     record = await deps.db.write(work)
     deps.wakeups.notify()
@@ -129,7 +136,7 @@ async def enrol(deps: Deps, principal: Principal, *, since: datetime) -> int:
 
 
 async def _locked(
-    tx: Tx, deps: Deps, principal: Principal, id: str, expected_version: int | None
+    tx: Tx, standards: Standards, principal: Principal, id: str, expected_version: int | None
 ) -> tuple[Record, standing.Locked]:
     """The record, locked, that `principal` may change."""
     if not is_id(id, "mem", "fact"):
@@ -138,7 +145,7 @@ async def _locked(
     record = locked.records.get(RecordId(id))
     if record is None or record.standing is Standing.ERASED:
         raise NotFound(id, path=("id",))
-    if not may_change(principal, record, await deps.settings.lifecycle(principal.org_id)):
+    if not may_change(principal, record, standards.lifecycle):
         raise Forbidden(f"Your role {principal.role} changes no record of this scope that others wrote.")
     if expected_version not in (None, record.version):
         raise Conflict(
@@ -152,7 +159,9 @@ def _expect(record: Record, expected: Standing) -> None:
         raise Conflict(f"{record.id} is {record.standing}, expected {expected}.", current_version=record.version)
 
 
-async def _told(tx: Tx, deps: Deps, principal: Principal, record: Record, kind: str, reason: str | None) -> Record:
+async def _told(
+    tx: Tx, deps: Deps, standards: Standards, principal: Principal, record: Record, kind: str, reason: str | None
+) -> Record:
     """The record as it is now, after a line in its history."""
     now = (await records.by_ids(tx, principal, [record.id]))[record.id]
     event = applying.event_of(
@@ -163,7 +172,7 @@ async def _told(tx: Tx, deps: Deps, principal: Principal, record: Record, kind: 
         at=deps.clock(),
         version=now.version,
         detail={"reason": reason[:_MAX_REASON]} if reason else None,
-        strength=await applying.strength_now(deps, now),
+        strength=standards.strength(now, deps.clock()),
     )
     await audit.append(tx, record.place, event)
     return now

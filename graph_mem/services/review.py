@@ -11,6 +11,7 @@ from graph_mem.core.proposals import Decision, Effect, Proposal, ProposalKind, P
 from graph_mem.errors import Conflict, Forbidden, NotFound
 from graph_mem.services import Deps, applying, lifecycle, promoting
 from graph_mem.services.applying import Decider
+from graph_mem.services.standards import standards_of
 from graph_mem.store import rehearsals, reviews
 from graph_mem.store.db import Tx
 from graph_mem.store.rehearsals import Enrolled
@@ -53,10 +54,11 @@ async def decide(
     the change can no longer be made, or restored exactly.
     """
     seen = await _seen(deps, principal, id)
-    if not lifecycle.may_decide(principal, seen.place, await deps.settings.lifecycle(principal.org_id)):
+    standards = await standards_of(deps, principal.org_id)
+    if not lifecycle.may_decide(principal, seen.place, standards.lifecycle):
         raise Forbidden(f"Your role {principal.role} decides nothing in this scope.")
     expected = seen.version if expected_version is None else expected_version
-    who = Decider(principal, principal.user_id)
+    who = Decider(principal, principal.user_id, standards)
 
     async def work(tx: Tx) -> Proposal:
         proposal = await reviews.lock(tx, principal, id)

@@ -46,6 +46,10 @@ MATCH (n:Memory|Fact|Entity)-[r:SUPERSEDES|MENTIONS|ABOUT|CURRENT]-(other)
 WHERE n.id IN $ids AND {visible("n")} AND {visible("other")}
 {_EDGE}
 UNION
+MATCH (n:Fact)-[r:STATES|FOLDED_INTO]-(other:Memory|Fact)
+WHERE n.id IN $ids AND {visible("n")} AND {visible("other")}
+{_EDGE}
+UNION
 MATCH (n:Slot)-[r:CURRENT]->(other:Fact) WHERE n.key IN $ids AND {visible("n")} AND {visible("other")}
 {_EDGE}
 """
@@ -79,7 +83,7 @@ SET r = one.properties
 """
 DROP_EDGES = f"""
 UNWIND $edges AS one
-MATCH (a:Memory|Fact|Entity {{id: one.start}})-[r:SUPERSEDES|MENTIONS|ABOUT]->(b {{id: one.end}})
+MATCH (a:Memory|Fact|Entity {{id: one.start}})-[r:SUPERSEDES|MENTIONS|ABOUT|STATES|FOLDED_INTO]->(b {{id: one.end}})
 WHERE type(r) = one.type AND coalesce(r.id, '') = one.id AND {visible("a")} AND {visible("b")}
 DELETE r
 """

@@ -28,6 +28,15 @@ WITH m
 MATCH (c:Chunk {{memoryId: m.id}}) WHERE {visible("c")}
 SET c.label = $label, c.keys = [key IN c.keys | CASE WHEN key = $from THEN $to ELSE key END]
 """
+SLOT_MATES = f"""
+MATCH (f:Fact {{id: $id}}) WHERE {visible("f")}
+MATCH (mate:Fact {{slotKey: f.slotKey}}) WHERE {visible("mate")} AND mate.standing IN ['CURRENT', 'SUPERSEDED']
+RETURN mate.id AS id
+"""
+START_AT = f"""
+MATCH (f:Fact {{id: $id}}) WHERE {visible("f")}
+SET f.startingStrength = $strength
+"""
 LOCK_ENTITIES = f"""
 UNWIND $ids AS id
 MATCH (e:Entity {{id: id}}) WHERE {visible("e")}
@@ -128,6 +137,16 @@ async def reclass(tx: Tx, principal: Principal, id: RecordId, new: Class, *, old
         **{"from": label_tag(old_label), "to": label_tag(new.label)},
         **access(principal),
     )
+
+
+async def slot_mates(tx: Tx, principal: Principal, id: RecordId) -> list[RecordId]:
+    """The facts that hold or held in the slot of a fact."""
+    return [RecordId(row["id"]) for row in await rows(tx, SLOT_MATES, id=id, **access(principal))]
+
+
+async def start_at(tx: Tx, principal: Principal, id: RecordId, *, strength: float) -> None:
+    """Set what a promoted fact's strength starts from."""
+    await rows(tx, START_AT, id=id, strength=strength, **access(principal))
 
 
 async def lock_entities(tx: Tx, principal: Principal, ids: Sequence[str]) -> dict[str, str | None]:
