@@ -5,6 +5,7 @@ from pathlib import Path
 import strawberry
 
 from graph_mem.api.capture import CaptureMutation, CaptureSubscription
+from graph_mem.api.context import ContextMutation, ContextQuery
 from graph_mem.api.entities import EntityQuery
 from graph_mem.api.errors import SafeSchema
 from graph_mem.api.facts import FactMutation, FactQuery
@@ -23,6 +24,7 @@ from graph_mem.api.vocabulary import VocabularyMutation, VocabularyQuery
 @strawberry.type(description="Everything that can be asked.")
 class Query(
     SearchQuery,
+    ContextQuery,
     TraceQuery,
     RetrievalQuery,
     MemoryQuery,
@@ -36,7 +38,7 @@ class Query(
 
 
 @strawberry.type(description="Everything that can be changed.")
-class Mutation(CaptureMutation, FactMutation, RelationMutation, VocabularyMutation, RetrievalMutation):
+class Mutation(CaptureMutation, FactMutation, RelationMutation, ContextMutation, VocabularyMutation, RetrievalMutation):
     pass
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 import strawberry
 
 from graph_mem import __version__
+from graph_mem.api.context import context_node
 from graph_mem.api.entities import Entity
 from graph_mem.api.nodes import IdArgument, Node, Scope
 from graph_mem.api.records import by_id, record_type
@@ -88,4 +89,4 @@ async def _node(info: Info, id: str) -> Node | None:
     if is_id(id, "ent"):
         entity = await records.entity(context.deps, context.principal, id)
         return Entity.of(entity) if entity else None
-    return None
+    return await context_node(info, id)

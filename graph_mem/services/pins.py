@@ -1,6 +1,6 @@
 """Pins, which put a memory in every context of a scope, and evergreen, which keeps one from growing weak."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 
 from graph_mem.core import gates
@@ -35,6 +35,9 @@ class Pinned:
 
     pin: Pin
     memory: Memory
+
+
+Coming = Awaitable[Pinned]
 
 
 async def pin(deps: Deps, principal: Principal, new: NewPin) -> Pinned:
