@@ -6,6 +6,7 @@ import strawberry
 
 from graph_mem.api.capture import CaptureMutation, CaptureSubscription
 from graph_mem.api.context import ContextMutation, ContextQuery
+from graph_mem.api.documents import render_manifest
 from graph_mem.api.entities import EntityQuery
 from graph_mem.api.errors import SafeSchema
 from graph_mem.api.facts import FactMutation, FactQuery
@@ -61,11 +62,14 @@ def make_schema() -> SafeSchema:
 
 SDL = Path("graphql", "schema.graphql")
 """Where the printed schema is committed, from the root of the repository."""
+OPERATIONS = Path("graphql", "operations")
+"""What clients start from, and the manifest of it."""
 
 
 def main() -> None:
-    """Print the schema to its committed file: `python -m graph_mem.api.schema`."""
+    """Print schema and manifest to their committed files: `python -m graph_mem.api.schema`."""
     SDL.write_text(make_schema().as_str() + "\n", encoding="utf-8")
+    (OPERATIONS / "manifest.json").write_bytes(render_manifest(OPERATIONS))
 
 
 if __name__ == "__main__":
