@@ -21,6 +21,7 @@ from graph_mem.store.visibility import access, visible
 
 # `embedding` never changes by a decision, `lock` means nothing.
 _PROPERTIES: LiteralString = "{.*, embedding: null, lock: null}"
+_UNIQUE = ("dedupKey", "activeKey")
 _LABEL: LiteralString = "[label IN labels(n) WHERE label IN ['Memory', 'Fact', 'Entity', 'Chunk']][0]"
 
 NODES = f"""
@@ -107,7 +108,7 @@ TAKEN = """
 UNWIND $keys AS one
 OPTIONAL MATCH (m:Memory {dedupKey: one.key}) WHERE m.id <> one.id
 OPTIONAL MATCH (f:Fact {activeKey: one.key}) WHERE f.id <> one.id
-WITH one, coalesce(m.id, f.id) AS holder WHERE holder IS NOT NULL
+WITH one, coalesce(m.id, f.id) AS holder WHERE holder IS NOT NULL AND NOT holder IN $leaving
 RETURN one.id AS id
 """
 
@@ -131,12 +132,10 @@ async def taken(tx: Tx, nodes: Mapping[NodeRef, Properties]) -> list[str]:
     texts = [str(new["dedupKey"]).rpartition("|")[2] for new in nodes.values() if new.get("dedupKey")]
     await rows(tx, LOCK_TEXTS, buckets=sorted({f"text {text[:2]}" for text in texts}))
     keys = [
-        {"id": ref.id, "key": key}
-        for ref, properties in nodes.items()
-        for key in (properties.get("dedupKey"), properties.get("activeKey"))
-        if key is not None
+        {"id": ref.id, "key": new[name]} for ref, new in nodes.items() for name in _UNIQUE if new.get(name) is not None
     ]
-    return [row["id"] for row in await rows(tx, TAKEN, keys=keys)]
+    leaving = [ref.id for ref, new in nodes.items() if any(name in new and new[name] is None for name in _UNIQUE)]
+    return [row["id"] for row in await rows(tx, TAKEN, keys=keys, leaving=leaving)]
 
 
 async def restore(tx: Tx, principal: Principal, undo: Undo) -> None:
@@ -148,7 +147,9 @@ async def restore(tx: Tx, principal: Principal, undo: Undo) -> None:
         (SET_REHEARSALS, frozenset({"Rehearsal"})),
     )
     for statement, labels in statements:
-        nodes = [{"id": ref.id, "properties": dict(new)} for ref, new in undo.set.items() if ref.label in labels]
+        # Whoever gives up a unique key comes before whoever gets it: the constraint looks at every single write.
+        ordered = sorted(undo.set.items(), key=lambda item: any(item[1].get(name) is not None for name in _UNIQUE))
+        nodes = [{"id": ref.id, "properties": dict(new)} for ref, new in ordered if ref.label in labels]
         await rows(tx, statement, nodes=nodes, **access(principal))
     await _edges(tx, principal, undo.make, links=MAKE_EDGES, seats=SEAT)
 

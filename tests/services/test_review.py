@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from graph_mem.core.model import Page, Standing
-from graph_mem.core.proposals import Decision, ProposalKind, ProposalState
+from graph_mem.core.model import Entity, Page, Record, RecordId, Standing
+from graph_mem.core.proposals import Decision, Proposal, ProposalKind, ProposalState
+from graph_mem.core.slots import FactOutcome
 from graph_mem.errors import Conflict, Forbidden, NotFound
-from graph_mem.services import Deps, lifecycle, review
+from graph_mem.services import Deps, facts, filing, lifecycle, records, review
+from graph_mem.services.facts import NewFact
 from graph_mem.store.reviews import Filter
-from tests.people import Company, company
+from tests.people import Company, company, work_off
 from tests.services.lives import everything, file, proposed, saved, stored
 
 KEEP, REVERT = Decision.KEEP, Decision.REVERT
@@ -166,3 +168,90 @@ async def test_the_queue_is_followed_as_it_changes(deps: Deps, org: Company) -> 
     await review.decide(deps, org.owner, one.id, KEEP)
     decided = await asyncio.wait_for(anext(events), 5)
     assert (decided.proposal.state, decided.remaining) == (ProposalState.KEPT, 0)
+
+
+async def test_a_provisional_fact_waits_in_the_queue_and_touches_nothing(deps: Deps, org: Company) -> None:
+    active, proposal = await _rate_and_proposal(deps, org)
+    found = (await facts_of(deps, org, active, proposal.subject_ids[0])).values()
+    assert [fact.standing for fact in found] == [Standing.CURRENT, Standing.PROVISIONAL]
+    assert proposal.kind is ProposalKind.PROMOTE_FACT
+
+
+async def test_keeping_a_promotion_supersedes_and_reverting_restores_both_exactly(deps: Deps, org: Company) -> None:
+    active, proposal = await _rate_and_proposal(deps, org)
+    before = await everything(deps, org)
+    await review.decide(deps, org.owner, proposal.id, KEEP)
+    kept = await facts_of(deps, org, active, proposal.subject_ids[0])
+    assert [fact.standing for fact in kept.values()] == [Standing.SUPERSEDED, Standing.CURRENT]
+    await review.decide(deps, org.owner, proposal.id, REVERT)
+    assert await everything(deps, org) == before
+
+
+async def test_a_reverted_promotion_is_not_brought_back_by_extraction_and_is_by_a_person(
+    deps: Deps, org: Company
+) -> None:
+    _, proposal = await _rate_and_proposal(deps, org)
+    await review.decide(deps, org.owner, proposal.id, KEEP)
+    await review.decide(deps, org.owner, proposal.id, REVERT)
+    again = NewFact(subject="Northwind", relation="rate", statement="Northwind pays 210 euros.")
+    extracted = await facts.save(deps, org.owner, replace(again, extracted=True))
+    assert extracted.outcome is FactOutcome.REJECTED_BEFORE
+    assert (await facts.save(deps, org.owner, again)).outcome is FactOutcome.SUPERSEDED
+
+
+async def test_a_declined_fact_is_rejected_and_the_active_one_stays(deps: Deps, org: Company) -> None:
+    active, proposal = await _rate_and_proposal(deps, org)
+    await review.decide(deps, org.owner, proposal.id, REVERT)
+    found = await facts_of(deps, org, active, proposal.subject_ids[0])
+    assert [fact.standing for fact in found.values()] == [Standing.CURRENT, Standing.REJECTED]
+
+
+async def test_a_promotion_that_was_superseded_since_cannot_be_reverted(deps: Deps, org: Company) -> None:
+    _, proposal = await _rate_and_proposal(deps, org)
+    await review.decide(deps, org.owner, proposal.id, KEEP)
+    await facts.save(deps, org.owner, NewFact(subject="Northwind", relation="rate", statement="It pays 230 euros."))
+    with pytest.raises(Conflict, match="cannot be restored exactly"):
+        await review.decide(deps, org.owner, proposal.id, REVERT)
+
+
+async def _rate_and_proposal(deps: Deps, org: Company) -> tuple[RecordId, Proposal]:
+    """The active rate of a client, and the pending proposal of another one by a member."""
+    rate = NewFact(subject="Northwind", relation="rate", statement="Northwind pays 185 euros.")
+    active = await facts.save(deps, org.owner, rate)
+    member = await org.member("Mia")
+    saved = await facts.save(deps, member, replace(rate, statement="Northwind pays 210 euros."))
+    assert active.fact is not None
+    assert saved.outcome is FactOutcome.PROVISIONAL
+    await work_off(deps, org.id)
+    (proposal,) = await review.queue(deps, org.owner, PENDING, Page(10))
+    return active.fact.id, proposal
+
+
+async def facts_of(deps: Deps, org: Company, *ids: str) -> dict[RecordId, Record]:
+    found = await records.by_ids(deps, org.owner, [RecordId(id) for id in ids])
+    return {RecordId(id): found[RecordId(id)] for id in ids}
+
+
+async def test_merged_entities_are_one_and_reverting_takes_them_apart_exactly(deps: Deps, org: Company) -> None:
+    first, second = await saved(deps, org, "Ana Garcia: the rate is 185.", "Ana García: we ship on Monday.")
+    heir, gone = [(await entity_of(deps, org, id)) for id in (first, second)]
+    before = await everything(deps, org)
+    one = filing.proposal(
+        deps, heir.place, ProposalKind.MERGE_ENTITIES, [heir.id, gone.id],
+        shape="person", score=0.9, gate="a test", reason="Alike.", basis=(),
+    )  # fmt: skip
+    await file(deps, one)
+    await review.decide(deps, org.owner, one.id, KEEP)
+    assert (await entity_of(deps, org, second)).id == heir.id
+    (third,) = await saved(deps, org, "Ana García: and I said it again.")
+    assert (await entity_of(deps, org, third)).id == heir.id
+    await review.decide(deps, org.owner, one.id, REVERT)
+    after = await everything(deps, org)
+    touched = {key for key in before if before[key] != after[key]}
+    assert {key.partition(" ")[0] for key in touched} <= {"Entity"}
+    assert (await entity_of(deps, org, second)).id == gone.id
+
+
+async def entity_of(deps: Deps, org: Company, id: RecordId) -> Entity:
+    (link,) = (await records.entity_links(deps, org.owner, [id]))[id]
+    return link.entity
