@@ -15,6 +15,9 @@ from graph_mem.errors import InvalidInput
 MAX_TEXT_BYTES = 2 * 1024 * 1024
 MAX_NAME_BYTES = 1000
 
+MAX_CHARACTER = 64
+"""No user-perceived character in use is longer, in code points; a longer run of marks may be torn."""
+
 _WIDTHLESS = re.compile("[\u00ad\u200b\u2060\ufeff]")
 _INVISIBLE = re.compile(  # Default_Ignorable_Code_Point (Unicode 15), controls, and the blank Braille cell
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
@@ -115,7 +118,7 @@ def rejected_form(statement: str) -> str:
     text = unicodedata.normalize("NFKD", _INVISIBLE.sub("", statement.translate(_same_form()))).casefold()
     text = unicodedata.normalize("NFKD", text).translate(_digits()).translate(ASCII_LOOKALIKES)
     text = _INVISIBLE.sub("", text).replace("i\u0307", "i")
-    return _SPACES.sub("", _CLOSING.sub("", unicodedata.normalize("NFKD", text)))
+    return unicodedata.normalize("NFKD", _SPACES.sub("", _CLOSING.sub("", unicodedata.normalize("NFKD", text))))
 
 
 @cache
@@ -149,15 +152,22 @@ def splits_character(text: str, index: int) -> bool:
     before, after = text[index - 1], text[index]
     if before < "\u0300" and after < "\u0300":
         return before == "\r" and after == "\n"
-    if unicodedata.category(after)[0] == "M" or after in "\u200c\u200d\u0e33\u0eb3\uff9e\uff9f":
+    if _extends(after) or unicodedata.category(after) == "Cf" or _is_jamo(after):
         return True
     if unicodedata.category(before) == "Cf" or _joins_consonants(text, index):
-        return True
-    if unicodedata.category(after) == "Cf" or "\U0001f3fb" <= after <= "\U0001f3ff" or _is_jamo(after):
         return True
     if _is_jamo(before) and "가" <= after <= "힣":
         return True
     return _is_flag(after) and _flags_before(text, index) % 2 == 1
+
+
+def _extends(character: str) -> bool:
+    """Whether a character only goes with the one before it: marks, joiners, vowels that stand after, skin tones."""
+    return (
+        unicodedata.category(character)[0] == "M"
+        or character in "\u200c\u200d\u0e33\u0eb3\uff9e\uff9f"
+        or "\U0001f3fb" <= character <= "\U0001f3ff"
+    )
 
 
 _VIRAMA = 9
@@ -168,7 +178,7 @@ def _joins_consonants(text: str, index: int) -> bool:
     for place in range(index - 1, max(-1, index - 1 - MAX_CHARACTER), -1):
         if unicodedata.combining(text[place]) == _VIRAMA:
             return True
-        if unicodedata.category(text[place])[0] != "M":
+        if not _extends(text[place]):
             return False
     return False
 
@@ -183,13 +193,9 @@ def _is_flag(character: str) -> bool:
 
 def _flags_before(text: str, index: int) -> int:
     start = index
-    while start > 0 and _is_flag(text[start - 1]):
+    while start > max(0, index - 4 * MAX_CHARACTER) and _is_flag(text[start - 1]):
         start -= 1
     return index - start
-
-
-MAX_CHARACTER = 64
-"""No user-perceived character in use is longer, in code points; a longer run of marks may be torn."""
 
 
 def cut_before(text: str, index: int) -> int:

@@ -142,6 +142,7 @@ HALF_A_MEGABYTE = {
     "spaces": " " * 500_000 + "x",
     "accents": "a\u0301" * 170_000,
     "marks": "\u0301" * 100_000,
+    "flags": "\U0001f1e9\U0001f1ea" * 60_000,
     "sentences": "a. " * 170_000,
     "brackets": "[" * 500_000,
     "names": "Ana " * 120_000,
