@@ -36,6 +36,7 @@ _NAME = rf"(?P<name>{_WORD}(?:[ ](?:{_SMALL}[ ]){{0,2}}{_WORD}){{0,3}})"
 _FULL = rf"(?P<name>{_WORD}[ ](?:{_SMALL}[ ]){{0,2}}{_WORD}(?:[ ]{_WORD})?)"
 _ONE = rf"(?P<name>{_WORD})"
 
+_FIRM = rf"(?:{_WORD}|[A-Z0-9]{{2,12}})"
 _LEGAL = (
     r"(?:GmbH(?: & Co\. KG)?|AG|SE|KG|OHG|UG|e\.V\.|Inc|Ltd|LLC|LLP|PLC|plc|Corp|Corporation|S\.A\.|"
     r"S\.p\.A\.|S\.r\.l\.|SARL|SAS|B\.V\.|N\.V\.|Oy|AB|ApS|A/S|Pty Ltd|K\.K\.|Holdings?)"
@@ -84,7 +85,7 @@ CUES = (
     _cue(
         "company",
         2,
-        rf"\b(?P<name>(?:{_WORD}|[A-Z0-9]{{2,12}})(?:(?: & | )(?:{_WORD}|[A-Z0-9]{{2,12}})){{0,3}},? {_LEGAL})(?![\w-])",
+        rf"\b(?P<name>{_FIRM}(?:(?: & | ){_FIRM}){{0,3}},? {_LEGAL})(?![\w-])",
     ),
     _cue("person", 2, rf"\b{_HONORIFIC}\.? {_NAME}"),
     _cue("person", 2, rf"\b{_POST},? {_FULL}"),

@@ -1,34 +1,70 @@
-"""Counting the tokens of a text, for budgets."""
+"""How long a text is to a model: the tokenizer that budgets are counted with."""
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from graph_mem.errors import SetupError
 from graph_mem.models.folder import TOKENIZER
 
 
 class Tokenizer(Protocol):
-    """What a budget is counted in."""
+    """Counts tokens. Blocking, and safe to call from two threads at once."""
 
     def count(self, text: str) -> int:
-        """How many tokens `text` has, without those that a model puts around it."""
+        """Tokens of `text` alone, without those that mark its beginning and end."""
         ...
 
 
-class FileTokenizer:
-    """The tokenizer of one model, as the `tokenizers` library reads it."""
+class _Encoding(Protocol):
+    def __len__(self) -> int: ...
 
-    def __init__(self, tokenizer: Any) -> None:
+
+class _FileTokenizer(Protocol):
+    """The part of `tokenizers.Tokenizer` that is used."""
+
+    def encode(self, sequence: str, /, *, add_special_tokens: bool) -> _Encoding: ...
+
+
+class FileTokenizer:
+    """A tokenizer out of a `tokenizer.json`, as most published models carry one."""
+
+    def __init__(self, tokenizer: _FileTokenizer) -> None:
         self._tokenizer = tokenizer
 
     def count(self, text: str) -> int:
-        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        return len(self._tokenizer.encode(text, add_special_tokens=False))
 
 
-def load_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer in the model folder `folder`; SetupError if there is none."""
-    path = folder / TOKENIZER
-    if not path.is_file():
-        raise SetupError(f"The model folder {folder.name!r} has no {TOKENIZER.name}.")
-    return FileTokenizer(import_module("tokenizers").Tokenizer.from_file(str(path)))
+def load_tokenizer(model: str) -> FileTokenizer:
+    """The tokenizer at `model`: a `tokenizer.json`, a folder with one, or a name that this machine's cache holds.
+
+    Errors: SetupError when there is none or it cannot be read.
+    """
+    path = _find(model)
+    if path is None:
+        raise SetupError(f"There is no tokenizer.json for {model!r} on this machine: give a folder that has one.")
+    try:
+        content = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SetupError(f"The tokenizer {path.name!r} cannot be read: {error}.") from error
+    module = import_module("tokenizers")  # imported late: only processes that count tokens pay for it
+    try:
+        tokenizer = module.Tokenizer.from_str(content)
+    except Exception as error:  # this very class is what the library raises
+        raise SetupError(f"{path.name!r} is no tokenizer of the `tokenizers` library: {error}.") from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return FileTokenizer(tokenizer)
+
+
+def _find(model: str) -> Path | None:
+    path = Path(model)
+    if path.is_file():
+        return path
+    if path.is_dir():
+        return path / TOKENIZER if (path / TOKENIZER).is_file() else None
+    if model.count("/") > 1:
+        return None
+    cached = import_module("huggingface_hub").try_to_load_from_cache(model, TOKENIZER.name)
+    return Path(cached) if isinstance(cached, str) else None
