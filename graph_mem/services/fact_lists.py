@@ -46,14 +46,14 @@ async def page(deps: Deps, principal: Principal, filter: Filter, page: Page) -> 
     """Facts, newest first; one more than asked for when there are more."""
 
     async def work(tx: Tx) -> list[Fact]:
-        return await fact_pages.page(tx, principal, filter, page, now=deps.clock())
+        return await fact_pages.page(tx, principal, filter, page)
 
     return await deps.db.read(work)
 
 
 async def count(deps: Deps, principal: Principal, filter: Filter) -> int:
     async def work(tx: Tx) -> int:
-        return await fact_pages.count(tx, principal, filter, now=deps.clock())
+        return await fact_pages.count(tx, principal, filter)
 
     return await deps.db.read(work)
 

@@ -21,7 +21,7 @@ _WANTED: LiteralString = f"""
 _HELD: LiteralString = """
 f.knownFrom <= $knownAt AND NOT (f.standing = 'ARCHIVED' AND f.knownTo <= $knownAt)
   AND f.validFrom <= $asOf AND f.statedTo > $asOf
-  AND NOT (f.withdrawnAt <= $knownAt AND f.withdrawnTo <= $asOf)
+  AND NOT (coalesce(f.withdrawnAt, $far) <= $knownAt AND f.withdrawnTo <= $asOf)
   AND NOT EXISTS {
     (n:Fact)-[s:SUPERSEDES]->(f)
     WHERE s.at <= $knownAt AND coalesce(s.correctedAt, $far) > $knownAt AND n.validFrom <= $asOf
@@ -30,7 +30,7 @@ f.knownFrom <= $knownAt AND NOT (f.standing = 'ARCHIVED' AND f.knownTo <= $known
 # Active at $knownAt, whatever time it speaks of.
 _ACTIVE: LiteralString = """
 f.knownFrom <= $knownAt AND f.knownTo > $knownAt
-  AND none(i IN range(0, size(f.gaps) - 1, 2) WHERE f.gaps[i] <= $knownAt AND $knownAt < f.gaps[i + 1])
+  AND none(i IN range(0, size(f.gaps) / 2 - 1) WHERE f.gaps[2 * i] <= $knownAt AND $knownAt < f.gaps[2 * i + 1])
 """
 _IN_TIME: LiteralString = (
     f"CASE WHEN $asOf IS NOT NULL THEN {_HELD} WHEN $knownAt IS NOT NULL THEN {_ACTIVE} ELSE true END"
@@ -79,7 +79,7 @@ class Filter:
     as_of: datetime | None
     known_at: datetime | None
 
-    def parameters(self, principal: Principal, *, now: datetime) -> dict[str, Any]:
+    def parameters(self, principal: Principal) -> dict[str, Any]:
         timely = self.as_of is not None or self.known_at is not None
         return {
             **access(principal),
@@ -88,19 +88,19 @@ class Filter:
             "relation": self.relation,
             "standings": _EVERY_TIME if timely else [one.value for one in self.standings if one is not Standing.ERASED],
             "asOf": None if self.as_of is None else ms(self.as_of),
-            "knownAt": ms(self.known_at or now) if timely else None,
+            "knownAt": ms(self.known_at or FAR) - (self.known_at is None) if timely else None,
             "far": ms(FAR),
         }
 
 
-async def page(tx: Tx, principal: Principal, filter: Filter, page: Page, *, now: datetime) -> list[Fact]:
+async def page(tx: Tx, principal: Principal, filter: Filter, page: Page) -> list[Fact]:
     """Newest first; one row more than `page.first` when there are more. Page keys: (created at, id)."""
-    return await _facts(tx, PAGE, principal, page, filter.parameters(principal, now=now))
+    return await _facts(tx, PAGE, principal, page, filter.parameters(principal))
 
 
-async def count(tx: Tx, principal: Principal, filter: Filter, *, now: datetime) -> int:
+async def count(tx: Tx, principal: Principal, filter: Filter) -> int:
     """How many facts the list holds in all."""
-    found = await row(tx, COUNT, **filter.parameters(principal, now=now))
+    found = await row(tx, COUNT, **filter.parameters(principal))
     return found["total"] if found else 0
 
 
