@@ -38,6 +38,7 @@ class EdgeSettings:
     recheck_s: float = 1.0
     heartbeat_s: float = 12.0
     allowed_origins: tuple[str, ...] = ()
+    introspection: bool = True
 
 
 @dataclass(slots=True)
@@ -58,7 +59,14 @@ class Edge:
 
         While the graph does not answer nobody is recognized, and the context says why: that leaves health.
         """
-        context = Context(self.deps, request_id, session=session, limiter=self.limiter, address=address)
+        context = Context(
+            self.deps,
+            request_id,
+            session=session,
+            limiter=self.limiter,
+            address=address,
+            introspection=self.settings.introspection,
+        )
         if session is not None:
             try:
                 context.caller = await self.sessions.principal(session)

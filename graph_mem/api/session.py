@@ -136,6 +136,7 @@ class Context:
     address: str = ""
     operation: OperationDefinitionNode | None = None
     unrecognized: ServiceUnavailable | None = None
+    introspection: bool = True
     _made: dict[Callable[["Context"], Any], Any] = field(default_factory=dict[Callable[["Context"], Any], Any])
 
     @property
@@ -151,7 +152,7 @@ class Context:
 
     @property
     def may_introspect(self) -> bool:
-        return self.session is not None and self.session.introspection
+        return self.introspection and self.session is not None and self.session.introspection
 
     @property
     def mutates(self) -> bool:
@@ -176,17 +177,6 @@ class Context:
     def budget_key(self) -> str:
         """Whose budget pays: the user's, or for callers without a token their address's."""
         return f"{self.caller.org_id}/{self.caller.user_id}" if self.caller else f"address/{self.address}"
-
-    def fork(self) -> "Context":
-        """The same caller for another operation, with nothing remembered."""
-        return Context(
-            self.deps,
-            self.request_id,
-            caller=self.caller,
-            session=self.session,
-            limiter=self.limiter,
-            address=self.address,
-        )
 
 
 Info = strawberry.Info[Context, None]

@@ -69,22 +69,22 @@ class TransportSocket:
             if close is not None:
                 return close
 
-    async def _watch(self) -> Close | None:
+    async def _watch(self) -> Close:
         """End the connection that does not introduce itself, or whose token has come to nothing."""
         try:
             async with asyncio.timeout(self._edge.settings.connection_init_timeout_s):
                 await self._initialised.wait()
         except TimeoutError:
             return Close(4408, "Connection initialisation timeout")
-        while self._session is not None:
+        while True:
             await asyncio.sleep(self._edge.settings.recheck_s)
             try:
-                await self._edge.sessions.principal(self._session)
+                if self._session is not None:
+                    await self._edge.sessions.principal(self._session)
             except Unauthenticated as error:
                 return Close(4403, error.message)
             except ServiceUnavailable:
                 continue  # each operation finds out for itself, and fails closed
-        return None
 
     async def _handle(self, text: str | None) -> Close | None:
         if text is None:
@@ -115,6 +115,7 @@ class TransportSocket:
     async def _init(self, payload: object) -> Close | None:
         if self._initialised.is_set():
             return Close(4429, "Too many initialisation requests")
+        self._initialised.set()
         if payload is not None and not isinstance(payload, dict):
             return Close(4400, "The payload of connection_init must be an object")
         try:
@@ -128,7 +129,6 @@ class TransportSocket:
         except ServiceUnavailable:
             return Close(1013, "Try again later")
         self._session = session
-        self._initialised.set()
         return await self._send({"type": "connection_ack"})
 
     def _credential(self, payload: Mapping[str, object]) -> str | None:

@@ -107,8 +107,9 @@ async def live(database: Database) -> AsyncIterator[Live]:
     listener = bind("127.0.0.1", 0)
     server = make_server(application)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started:  # noqa: ASYNC110 # uvicorn tells in no other way
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(10):
+        while not server.started and not serving.done():  # noqa: ASYNC110 # uvicorn tells in no other way
+            await asyncio.sleep(0.01)
     url = url_of(listener)
     async with httpx.AsyncClient(base_url=url, timeout=20) as client:
         yield Live(url, desk, edge, client)
