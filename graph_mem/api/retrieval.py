@@ -38,7 +38,7 @@ class RetrievalConfig:
     fresh_weight: float = strawberry.field(description="BLEND: the most that age can cost.")
     memories_fade: bool = strawberry.field(description="BLEND: whether age costs anything.")
     neighbour_weight: float = strawberry.field(
-        description="What a passage gains of the fused scores of those next to it in its source."
+        description="What a passage gains of the fused score of the better one next to it in its source."
     )
     participant_weight: float = strawberry.field(
         description="What a record gains, of its own score, whose participant the query names, if it names only one."

@@ -11,6 +11,9 @@ from graph_mem.core.retrieval import RankingProfile, RetrievalConfig, Score, Tie
 EQUAL_RELEVANCE = 0.005
 """Fused scores no further apart than this are equally relevant: one's own record goes first."""
 
+_COMMON = 0.3
+"""Jaccard likeness that says nothing: texts on one matter share that much by their little words."""
+
 _WORD = re.compile(r"\w+")
 
 
@@ -105,9 +108,10 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def likeness(one: frozenset[str], other: frozenset[str]) -> float:
-    """Shared words over all words (Jaccard), 0..1."""
+    """How far two passages say the same, 0..1: shared words over all words, beyond what any two texts share."""
     union = len(one | other)
-    return len(one & other) / union if union else 0.0
+    shared = len(one & other) / union if union else 0.0
+    return max(0.0, (shared - _COMMON) / (1 - _COMMON))
 
 
 def diversify(ranked: Sequence[Ranked], words: Sequence[frozenset[str]], config: RetrievalConfig) -> list[Ranked]:

@@ -71,9 +71,9 @@ class RetrievalConfig:
     """How one organization searches. Weights and thresholds are 0..1 unless a line says otherwise.
 
     `lexical_weight` and `vector_weight` are shares; the defaults are those of the embedding model.
-    `neighbour_weight` is what a passage gains of the fused score of the passages next to it in its source,
-    `participant_weight` what a record gains whose participant the query names. `strength_influence` is the most that
-    strength can take from a score: matches that are not that near to each other keep their order.
+    `neighbour_weight` is what a passage gains of the fused score of the better passage next to it in its source,
+    `participant_weight` what a record gains, of its own, whose participant the query names. `strength_influence` is the
+    most that strength can take from a score: matches that are not that near to each other keep their order.
     """
 
     version: int = 0
@@ -84,15 +84,15 @@ class RetrievalConfig:
     lexical_only_cap: float = 0.35
     fused_floor: float = 0.02
     vector_threshold: float = 0.05
-    tier_high: float = 0.45
-    tier_standard: float = 0.3
+    tier_high: float = 0.56
+    tier_standard: float = 0.44
     mmr_lambda: float = 0.7
     fusion_weight: float = 0.7
     importance_weight: float = 0.3
     fresh_weight: float = 0.2
     memories_fade: bool = True
-    neighbour_weight: float = 0.15
-    participant_weight: float = 0.2
+    neighbour_weight: float = 0.2
+    participant_weight: float = 0.3
     strength_influence: float = 0.15
     strength_weights: Mapping[str, float] = field(default_factory=lambda: dict(DEFAULT_STRENGTH_WEIGHTS))
     updated_at: datetime | None = None

@@ -23,6 +23,7 @@ from graph_mem.core.vocabulary import Vocabulary
 from graph_mem.services import Deps, asking, legs
 from graph_mem.services.legs import Asked, Harvest
 from graph_mem.store.search import Found, Where
+from graph_mem.store.words import plain
 
 LEAST_DEPTH = 50
 """The vector index finds too little of what is there when it is asked for fewer."""
@@ -30,6 +31,7 @@ LEAST_DEPTH = 50
 KEPT = 100
 """How much of a ranking its trace keeps, at least."""
 
+_NOTED = 10_000
 _DEEPEST = 2_000
 _COMPARED = 20
 """At least so many of the best are compared for variety."""
@@ -72,7 +74,7 @@ async def ask(deps: Deps, principal: Principal, query: Query, *, first: int) -> 
         id=deps.new_id("trc"),
         at=now,
         by=principal.user_id,
-        query=query.text,
+        query=noted(query.text),
         mode=harvest.mode,
         degraded_reason=harvest.degraded_reason,
         legs=harvest.legs,
@@ -88,6 +90,11 @@ async def ask(deps: Deps, principal: Principal, query: Query, *, first: int) -> 
         notes=_notes(units),
     )
     return Answer(query, where, varied, units, harvest.exhausted, trace)
+
+
+def noted(text: str) -> str:
+    """A query as its trace keeps it: what no store takes is left out, and it ends somewhere."""
+    return plain(text[:_NOTED])
 
 
 def _depth(first: int, config: RetrievalConfig) -> int:

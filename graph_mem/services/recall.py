@@ -10,7 +10,7 @@ from graph_mem.core.retrieval import Hit, Query, SearchPage, Span, Trace, Traced
 from graph_mem.core.text import snippet
 from graph_mem.errors import InvalidInput
 from graph_mem.services import Deps, asking
-from graph_mem.services.judging import ask
+from graph_mem.services.judging import ask, noted
 from graph_mem.services.tracing import Retrieval
 from graph_mem.store import search, traces
 from graph_mem.store.db import Tx
@@ -73,7 +73,7 @@ async def _own_trace(deps: Deps, principal: Principal, query: Query, after: Page
         return await traces.by_id(tx, principal, after.trace_id)
 
     found = await deps.db.read(work)
-    if found is None or found[0].by != principal.user_id or found[0].query != query.text:
+    if found is None or found[0].by != principal.user_id or found[0].query != noted(query.text):
         raise InvalidInput("`after` is no cursor of this search, or too old: search again without it.", path=("after",))
     return found[0]
 
