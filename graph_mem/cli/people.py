@@ -11,7 +11,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from graph_mem.api.tokens import TokenSettings, issue
+from graph_mem.api.tokens import issue
+from graph_mem.app import token_settings
 from graph_mem.cli.access import complete, open_database
 from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
 from graph_mem.config import Settings
@@ -68,6 +69,8 @@ def token(
         return await found(desk, organization=organization, user=user, role=role, client=client, deal=deal)
 
     output, settings, enrolment = _run(work, as_json=as_json, data_dir=data_dir)
+    if settings.jwt_jwks_url is not None:
+        raise SetupError("Tokens come from the identity provider here; `graph-mem key create` gives an API key.")
     now = utc_now()
     lifetime = timedelta(days=days or settings.token_lifetime_days)
     made = issue(
@@ -283,18 +286,6 @@ def revoke_key(
 
     output, _, _ = _run(work, as_json=as_json, data_dir=data_dir)
     output.show({"revoked": key_id}, Text(f"{key_id} is revoked"))
-
-
-def token_settings(settings: Settings) -> TokenSettings:
-    """How this installation signs and checks tokens."""
-    if settings.jwt_secret is None and settings.jwt_jwks_url is None:
-        raise SetupError("Tokens need GRAPH_MEM_JWT_SECRET or GRAPH_MEM_JWT_JWKS_URL; found neither.")
-    return TokenSettings(
-        audience=settings.jwt_audience,
-        issuer=settings.jwt_issuer,
-        secret=settings.jwt_secret.get_secret_value() if settings.jwt_secret else None,
-        jwks_url=settings.jwt_jwks_url,
-    )
 
 
 def _run(work: Callable[[Desk], Awaitable[T]], *, as_json: bool, data_dir: Path | None) -> tuple[Output, Settings, T]:
