@@ -39,7 +39,7 @@ class CaptureMemoryInput:
     source_kind: SourceKind = strawberry.field(default=SourceKind.USER, description="What kind of source it has.")
     source_uri: str | None = strawberry.field(default=None, description="Where the source can be found.")
     occurred_at: datetime | None = strawberry.field(default=None, description="When what it tells happened.")
-    run_id: str | None = strawberry.field(default=None, description="The agent's run it comes from.")
+    run_id: strawberry.ID | None = strawberry.field(default=None, description="The agent's run it comes from.")
     importance: float | None = strawberry.field(default=None, description="0..1; left out: the label's default.")
     metadata: JSON | None = strawberry.field(default=None, description="Anything to keep with it: a JSON object.")
     relations: list[RelationInput] = strawberry.field(

@@ -83,14 +83,14 @@ async def _last(info: Info, ids: tuple[RecordId, ...]) -> Fact | None:
     return next((Fact.of(record) for record in found if isinstance(record, model.Fact)), None)
 
 
-async def facts_of(info: Info, id: RecordId, *, first: int, after: str | None) -> Connection[Fact]:
+async def facts_of(info: Info, id: RecordId, *, first: int | None, after: str | None) -> Connection[Fact]:
     """The facts that a memory states."""
     page = page_of(_OF, first=first, after=after)
     found = await fact_lists.of_memory(info.context.deps, info.context.principal, id, page)
     return connection(found, page, order=_OF, keys=_keys, node=Fact.of)
 
 
-async def facts_about(info: Info, id: EntityId, *, first: int, after: str | None) -> Connection[Fact]:
+async def facts_about(info: Info, id: EntityId, *, first: int | None, after: str | None) -> Connection[Fact]:
     """Current facts about an entity."""
     page = page_of(_ABOUT, first=first, after=after)
     found = await fact_lists.about(info.context.deps, info.context.principal, id, page)

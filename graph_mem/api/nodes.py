@@ -16,8 +16,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 MAX_PAGE = 100
+DEFAULT_PAGE = 20
 
-First = Annotated[int, strawberry.argument(description="How many, 1 to 100.")]
+First = Annotated[int | None, strawberry.argument(description="How many, 1 to 100.")]
 After = Annotated[str | None, strawberry.argument(description="A cursor of the same list: what follows it.")]
 IdArgument = Annotated[strawberry.ID, strawberry.argument(description="The id of the record.")]
 
@@ -88,11 +89,12 @@ class TimeRange:
     end: datetime | None = strawberry.field(default=None, name="to", description="The first instant outside again.")
 
 
-def page_of(order: str, *, first: int, after: str | None, keys: Sequence[type] = (int, str)) -> Page:
+def page_of(order: str, *, first: int | None, after: str | None, keys: Sequence[type] = (int, str)) -> Page:
     """The slice that a field's arguments ask for; its cursors belong to the list called `order`.
 
     Errors: InvalidInput for a page size out of 1..100, or a cursor that is not of this list.
     """
+    first = DEFAULT_PAGE if first is None else first
     if not 1 <= first <= MAX_PAGE:
         raise InvalidInput(f"`first` is {first}, expected 1 to {MAX_PAGE}.", path=("first",))
     return Page(first, None if after is None else _keys(order, after, keys))

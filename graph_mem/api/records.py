@@ -34,7 +34,7 @@ class Strength:
     frequency: float = strawberry.field(description="How often it was retrieved, saturating.")
     diversity: float = strawberry.field(description="How many kinds of query reach it, saturating.")
     centrality: float | None = strawberry.field(description="PageRank within the organization; null if not computed.")
-    confidence: float | None = strawberry.field(description="How sure its author was; null if nobody said.")
+    confidence: float = strawberry.field(description="How sure its author was; 0.5 if nobody said.")
     validation: float = strawberry.field(description="How lately somebody confirmed it.")
     source_trust: float = strawberry.field(description="How far its kind of source is trusted.")
     last_validated_at: datetime = strawberry.field(description="When it was last validated; at first, when saved.")

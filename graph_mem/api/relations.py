@@ -117,7 +117,7 @@ class HistoryConnection(Connection[HistoryEvent]):
     pass
 
 
-async def relations_of(info: Info, id: RecordId, *, first: int, after: str | None) -> Connection[Relation]:
+async def relations_of(info: Info, id: RecordId, *, first: int | None, after: str | None) -> Connection[Relation]:
     """Links from and to a record, newest first."""
     page = page_of(_OF, first=first, after=after)
     found = await relations.of_record(info.context.deps, info.context.principal, id, page)

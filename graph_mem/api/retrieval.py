@@ -47,7 +47,9 @@ class RetrievalConfig:
         description="STRENGTH: the most that strength can take from a score; nothing that is better by more is passed."
     )
     strength_weights: JSON = strawberry.field(description="The weight of each signal in strength.")
-    updated_at: datetime | None = strawberry.field(description="When it was last changed; null: never.")
+    updated_at: datetime = strawberry.field(
+        description="When it was last changed; at first, when the organization was made."
+    )
     updated_by: strawberry.ID | None = strawberry.field(description="Who changed it last.")
 
     @classmethod

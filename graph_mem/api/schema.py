@@ -6,12 +6,13 @@ import strawberry
 
 from graph_mem.api.capture import CaptureMutation, CaptureSubscription
 from graph_mem.api.context import ContextMutation, ContextQuery
+from graph_mem.api.descriptions import describe
 from graph_mem.api.documents import render_manifest
 from graph_mem.api.entities import EntityQuery
 from graph_mem.api.errors import SafeSchema
 from graph_mem.api.facts import FactMutation, FactQuery
 from graph_mem.api.failures import ERROR_TYPES
-from graph_mem.api.guard import DocumentGuard
+from graph_mem.api.guard import Guard
 from graph_mem.api.memories import MemoryQuery
 from graph_mem.api.relations import HistoryQuery, RelationMutation
 from graph_mem.api.retrieval import RetrievalMutation, RetrievalQuery
@@ -50,14 +51,16 @@ class Subscription(CaptureSubscription):
 
 def make_schema() -> SafeSchema:
     """The schema that the service answers with."""
-    return SafeSchema(
+    schema = SafeSchema(
         query=Query,
         mutation=Mutation,
         subscription=Subscription,
         types=list(ERROR_TYPES),
-        extensions=[DocumentGuard],
+        extensions=[Guard().extension],
         config=schema_config(),
     )
+    describe(schema._schema)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] # strawberry shows it nowhere else
+    return schema
 
 
 SDL = Path("graphql", "schema.graphql")

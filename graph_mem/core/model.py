@@ -21,12 +21,20 @@ EntityId = NewType("EntityId", str)
 FAR = datetime(9999, 12, 31, 23, 59, 59, 999000, tzinfo=UTC)
 """The open end of an interval: index range predicates cannot match an absent value."""
 
+_BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _ID = re.compile(r"[a-z]{2,4}_[0-9A-HJKMNP-TV-Z]{26}")
 
 
 def is_id(text: str, *kinds: str) -> bool:
     """Whether `text` has the form `<kind>_<ulid>`, of one of `kinds` if any are given."""
     return bool(_ID.fullmatch(text)) and (not kinds or text.partition("_")[0] in kinds)
+
+
+def made_at(id: str) -> datetime:
+    """When `id` was made: the first ten characters of a ULID count milliseconds since 1970, in base 32."""
+    digits = id.partition("_")[2][:10]
+    ms = sum(_BASE32.index(digit) << 5 * place for place, digit in enumerate(reversed(digits)))
+    return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def token(*parts: str) -> str:

@@ -44,10 +44,14 @@ class Strength:
     frequency: float
     diversity: float
     centrality: float | None
-    confidence: float | None
+    confidence: float
     validation: float
     source_trust: float
     last_validated_at: datetime
+
+
+NEUTRAL_CONFIDENCE = 0.5
+"""What counts where nobody said how sure they are."""
 
 
 def retention(days: float, decay: Decay = DECAY) -> float:
@@ -86,12 +90,13 @@ def strength(
     validated = max(signals.last_validated_at or fresh_at, fresh_at)
     since_validated = days_between(validated, now)
     accessed = max(signals.last_retrieved_at or fresh_at, fresh_at)
+    confidence = NEUTRAL_CONFIDENCE if signals.confidence is None else signals.confidence
     known = {
         "recency": halving(days_between(accessed, now), _RECENCY_HALF_LIFE_DAYS),
         "frequency": saturating(signals.retrievals, _RETRIEVALS_AT_HALF),
         "diversity": saturating(len(signals.query_kinds), _KINDS_AT_HALF),
         "centrality": signals.centrality,
-        "confidence": signals.confidence,
+        "confidence": confidence,
         "validation": halving(since_validated, _VALIDATION_HALF_LIFE_DAYS),
         "sourceTrust": signals.source_trust,
     }
@@ -105,7 +110,7 @@ def strength(
         frequency=known["frequency"] or 0.0,
         diversity=known["diversity"] or 0.0,
         centrality=signals.centrality,
-        confidence=signals.confidence,
+        confidence=confidence,
         validation=known["validation"] or 0.0,
         source_trust=signals.source_trust,
         last_validated_at=validated,

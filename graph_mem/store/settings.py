@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from graph_mem.core.model import OrganizationId, UserId
+from graph_mem.core.model import OrganizationId, UserId, made_at
 from graph_mem.store.db import Row, Tx, row
 from graph_mem.store.times import instant, ms
 
@@ -49,9 +49,10 @@ def key(org_id: OrganizationId, kind: SettingsKind) -> str:
 
 
 async def read(tx: Tx, org_id: OrganizationId, kind: SettingsKind) -> Stored:
-    """The settings of this kind; `NOTHING` where none were ever made."""
+    """The settings of this kind; where none were ever made, none since the organization exists."""
     found = await row(tx, READ, key=key(org_id, kind))
-    return _stored(found["node"]) if found else NOTHING
+    stored = _stored(found["node"]) if found else NOTHING
+    return stored if stored.updated_at else replace(stored, updated_at=made_at(org_id))
 
 
 async def lock(tx: Tx, org_id: OrganizationId, kind: SettingsKind, *, lock: str) -> Stored:
