@@ -136,6 +136,6 @@ def _describe_inputs(type_: GraphQLObjectType) -> None:
     """An `input` argument without a description has that of its type."""
     for field in type_.fields.values():
         for argument in field.args.values():
-            input_type = get_named_type(argument.type)
-            if argument.description is None and isinstance(input_type, GraphQLInputObjectType):
-                argument.description = input_type.description
+            named: object = get_named_type(argument.type)
+            if argument.description is None and isinstance(named, GraphQLInputObjectType):
+                argument.description = named.description

@@ -59,7 +59,7 @@ def make_schema() -> SafeSchema:
         extensions=[Guard().extension],
         config=schema_config(),
     )
-    describe(schema._schema)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] # strawberry shows it nowhere else
+    describe(schema._schema)  # pyright: ignore[reportPrivateUsage] # strawberry shows it nowhere else
     return schema
 
 
