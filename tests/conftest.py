@@ -11,7 +11,7 @@ from graph_mem.local.artifacts import Cache, read_lock
 from graph_mem.local.conf import Memory, Ports
 from graph_mem.local.home import Address
 from graph_mem.local.java import find_java
-from graph_mem.local.server import Engine, LocalServer
+from graph_mem.local.server import SHORT_LIVED, Engine, LocalServer
 from graph_mem.store.db import Database
 from graph_mem.store.migrate import migrate
 
@@ -27,7 +27,7 @@ TEST_MEMORY = Memory(heap_mib=1024, pagecache_mib=128)
 def engine() -> Engine:
     """The locked Neo4j out of the user's cache, fetched if it is not there."""
     cache = Cache(Settings().cache_dir)
-    engine = Engine(lock=read_lock(), cache=cache, java=find_java(), memory=TEST_MEMORY)
+    engine = Engine(lock=read_lock(), cache=cache, java=find_java(), memory=TEST_MEMORY, tuning=SHORT_LIVED)
     cache.ensure(engine.artifacts())
     return engine
 

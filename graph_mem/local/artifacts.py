@@ -29,6 +29,7 @@ Advance: TypeAlias = Callable[[int], None]
 
 CONNECTIONS = 8
 ATTEMPTS = 3
+PAUSE_S = 1.0
 BLOCK_BYTES = 1 << 20
 
 
@@ -148,7 +149,7 @@ class Cache:
             except (httpx.HTTPError, ChecksumMismatch) as problem:
                 if attempt == ATTEMPTS:
                     raise self._explained(artifact, problem) from problem
-                time.sleep(attempt)
+                time.sleep(PAUSE_S * attempt)
             else:
                 part.replace(target)
                 return

@@ -24,17 +24,21 @@ START_TIMEOUT_S = 180.0
 START_HEAP_MIB = 512
 POLL_S = 0.1
 LAST_LINES = 15
+LONG_RUNNING = ("-XX:+UseG1GC",)
+SHORT_LIVED = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Half the CPU until the first answer, less speed in the long run: for tools and tests."""
 ADMIN_CLASS = "org.neo4j.server.startup.Neo4jAdminCommand"
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What a server is made of: the locked jars in a cache, a Java, and its share of memory."""
+    """What a server is made of: the locked jars in a cache, a Java, its share of memory and the JVM's manners."""
 
     lock: Lock
     cache: Cache
     java: Java
     memory: Memory
+    tuning: tuple[str, ...] = LONG_RUNNING
 
     def artifacts(self) -> tuple[Artifact, ...]:
         """The jars of server and plugins."""
@@ -107,7 +111,7 @@ class LocalServer:
         """
         home = self.home.path
         command = [
-            str(self._engine.java.executable), *self._engine.java.options, f"-Xmx{START_HEAP_MIB}m",
+            str(self._engine.java.executable), *self._engine.java.options, *SHORT_LIVED, f"-Xmx{START_HEAP_MIB}m",
             "-cp", f"{home}/lib/*", f"-Dbasedir={home}", f"-Dapp.home={home}", ADMIN_CLASS, *arguments,
         ]  # fmt: skip
         places = {"NEO4J_HOME": str(home), "NEO4J_CONF": str(home / "conf")}
@@ -139,7 +143,7 @@ class LocalServer:
         return [
             str(self._engine.java.executable), *self._engine.java.options,
             f"-Xms{min(START_HEAP_MIB, memory.heap_mib)}m", f"-Xmx{memory.heap_mib}m",
-            "-XX:+UseG1GC", "-XX:+ExitOnOutOfMemoryError", "-Dfile.encoding=UTF-8",
+            *self._engine.tuning, "-XX:+ExitOnOutOfMemoryError", "-Dfile.encoding=UTF-8",
             "-cp", f"{home}/plugins/*:{home}/conf/*:{home}/lib/*",
             SERVER_CLASS, self.home.mark, f"--config-dir={home}/conf", "--console-mode",
         ]  # fmt: skip
