@@ -53,7 +53,7 @@ class SpacyRecognizer:
             for entity in self._pipeline(text[piece.start : piece.end]).ents:
                 label = entity.label_ if entity.label_ in labels else SPACY_LABELS.get(entity.label_)
                 span = Span(piece.start + entity.start_char, piece.start + entity.end_char)
-                if label in labels:
+                if label is not None and label in labels:
                     found.append(Candidate(span, text[span.start : span.end], label))
         return found
 

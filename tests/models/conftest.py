@@ -20,7 +20,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 @pytest.fixture(scope="session")
 def model_folder() -> Path:
     """e5-small-v2 int8 as the product lays it out."""
-    return complete_model_folder(default_weights(Cache(Settings().cache_dir), read_lock()).onnx.parents[1])
+    return complete_model_folder(default_weights(Cache(Settings().cache_dir), read_lock()))
 
 
 @pytest.fixture(scope="session")
