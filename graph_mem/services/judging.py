@@ -82,7 +82,7 @@ async def ask(deps: Deps, principal: Principal, query: Query, *, first: int) -> 
         config=config,
         fused_candidates=fusing.candidates,
         below_floor=fusing.below_floor,
-        passed_over=harvest.passed_over,
+        passed_over=harvest.surroundings.passed_over,
         pending=harvest.surroundings.pending,
         diversified=config.mmr_lambda < 1,
         took_ms=(time.perf_counter() - started) * 1000,

@@ -5,13 +5,12 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from graph_mem.core.model import Principal, RecordId, Standing
+from graph_mem.core.model import Principal, RecordId
 from graph_mem.core.retrieval import Leg, LegState, Query, RetrievalMode, held_then
 from graph_mem.errors import IndexUnavailable, OperationTimeout
 from graph_mem.models.embedder import EMBEDDING_ERRORS
 from graph_mem.services import Deps
 from graph_mem.store import search
-from graph_mem.store.db import Tx
 from graph_mem.store.search import Found, Surroundings, Where
 from graph_mem.store.words import Wording, needle, plain, wording
 
@@ -23,8 +22,6 @@ LEG_TIMEOUT_S = 5.0
 _WIDEST = 3_200
 _EMBEDDED_CHARS = 8_000
 """Characters of a query that the embedding model is given; it reads far fewer."""
-
-_RETIRED = (Standing.SUPERSEDED, Standing.ARCHIVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +42,6 @@ class Harvest:
     meaning: Sequence[Found] | None
     wording: Wording | None
     surroundings: Surroundings
-    passed_over: int
     legs: tuple[Leg, ...]
     exhausted: bool
 
@@ -79,7 +75,6 @@ _UNKNOWN = Surroundings(0, 0)
 class _Words:
     leg: _Leg
     surroundings: Surroundings = _UNKNOWN
-    passed_over: int = 0
 
 
 async def run(deps: Deps, principal: Principal, asked: Asked) -> Harvest:
@@ -97,7 +92,6 @@ async def run(deps: Deps, principal: Principal, asked: Asked) -> Harvest:
         meaning=vector.found,
         wording=words,
         surroundings=lexical.surroundings,
-        passed_over=lexical.passed_over,
         legs=tuple(legs),
         exhausted=not full,
     )
@@ -105,34 +99,32 @@ async def run(deps: Deps, principal: Principal, asked: Asked) -> Harvest:
 
 async def _lexical(deps: Deps, principal: Principal, asked: Asked, words: Wording | None) -> _Words:
     started = time.perf_counter()
-    retired = [standing for standing in _RETIRED if standing not in asked.where.standings]
-
-    async def work(tx: Tx) -> _Words:
-        around = await search.surroundings(tx, principal, asked.where)
-        if words is None:
-            reason = "No word of the query could be in the index."
-            return _Words(_Leg(Leg(LEXICAL, LegState.SKIPPED, reason)), around)
-
-        asked_words = words
-
-        async def find(limit: int) -> list[Found]:
-            return await search.words(tx, principal, asked.where, wording=asked_words, limit=limit)
-
-        leg = await _widened(LEXICAL, find, asked)
-        passed = 0
-        if retired:
-            passed = await search.passed_over(tx, principal, asked.where, wording=words, standings=retired)
-        return _Words(leg, around, passed)
-
     try:
         async with asyncio.timeout(LEG_TIMEOUT_S):
-            done = await deps.db.read(work)
+            done = await _worded(deps, principal, asked, words)
     except (IndexUnavailable, OperationTimeout, TimeoutError) as error:
         return _Words(_failed(LEXICAL, _why("full-text", error), started))
     leg = replace(
         done.leg.leg, took_ms=_ms_since(started), reason=done.leg.leg.reason or (words.cut if words else None)
     )
     return replace(done, leg=replace(done.leg, leg=leg))
+
+
+async def _worded(deps: Deps, principal: Principal, asked: Asked, words: Wording | None) -> _Words:
+    if words is None:
+        around = await deps.db.glance(lambda tx: search.surroundings(tx, principal, asked.where))
+        return _Words(_Leg(Leg(LEXICAL, LegState.SKIPPED, "No word of the query could be in the index.")), around)
+    around = _UNKNOWN
+
+    async def find(limit: int) -> list[Found]:
+        nonlocal around
+        found, around = await deps.db.glance(
+            lambda tx: search.words(tx, principal, asked.where, wording=words, limit=limit)
+        )
+        return found
+
+    leg = await _widened(LEXICAL, find, asked)
+    return _Words(leg, around)
 
 
 async def _vector(deps: Deps, principal: Principal, asked: Asked) -> _Leg:
@@ -142,15 +134,12 @@ async def _vector(deps: Deps, principal: Principal, asked: Asked) -> _Leg:
     except EMBEDDING_ERRORS as error:
         return _failed(VECTOR, error.message, started)
 
-    async def work(tx: Tx) -> _Leg:
-        async def find(limit: int) -> list[Found]:
-            return await search.meaning(tx, principal, asked.where, vector=vector, limit=limit)
-
-        return await _widened(VECTOR, find, asked)
+    async def find(limit: int) -> list[Found]:
+        return await deps.db.glance(lambda tx: search.meaning(tx, principal, asked.where, vector=vector, limit=limit))
 
     try:
         async with asyncio.timeout(LEG_TIMEOUT_S):
-            done = await deps.db.read(work)
+            done = await _widened(VECTOR, find, asked)
     except (IndexUnavailable, OperationTimeout, TimeoutError) as error:
         return _failed(VECTOR, _why("vector", error), started)
     return replace(done, leg=replace(done.leg, took_ms=_ms_since(started)))
@@ -159,11 +148,11 @@ async def _vector(deps: Deps, principal: Principal, asked: Asked) -> _Leg:
 async def _substring(deps: Deps, principal: Principal, asked: Asked) -> _Leg:
     started = time.perf_counter()
 
-    async def work(tx: Tx) -> list[Found]:
-        wanted = needle(asked.query.text)
-        return await search.substring(tx, principal, asked.where, needle=wanted, limit=asked.depth) if wanted else []
-
-    found = await deps.db.read(work)
+    found: list[Found] = []
+    if wanted := needle(asked.query.text):
+        found = await deps.db.read(
+            lambda tx: search.substring(tx, principal, asked.where, needle=wanted, limit=asked.depth)
+        )
     leg = Leg(SUBSTRING, LegState.RAN, candidates=len(found), took_ms=_ms_since(started))
     return _Leg(leg, found, full=False)
 

@@ -115,10 +115,7 @@ async def _standing(
 async def _records(
     deps: Deps, principal: Principal, ids: Sequence[RecordId], where: Where
 ) -> Mapping[RecordId, Record]:
-    async def work(tx: Tx) -> Mapping[RecordId, Record]:
-        return await search.records(tx, principal, ids, where.standings)
-
-    return await deps.db.read(work)
+    return await deps.db.glance(lambda tx: search.records(tx, principal, ids, where.standings))
 
 
 def _hit(traced: TracedHit, record: Record, shown: str) -> Hit:

@@ -4,7 +4,7 @@
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, LiteralString, Self, TypeVar
+from typing import Any, LiteralString, Self, TypeVar, cast
 
 from neo4j import (
     READ_ACCESS,
@@ -12,6 +12,9 @@ from neo4j import (
     AsyncDriver,
     AsyncGraphDatabase,
     AsyncManagedTransaction,
+    AsyncResult,
+    AsyncSession,
+    Query,
     Record,
     unit_of_work,
 )
@@ -76,13 +79,28 @@ class Database:
         )
         return cls(driver, database=database, timeout_s=timeout_s)
 
-    async def read(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+    async def read(self, work: Callable[[Tx], Awaitable[T]], *, timeout_s: float | None = None) -> T:
         """The result of `work` in a read transaction, on a replica where there are some."""
-        return await self._run(work, access=READ_ACCESS)
+        return await self._run(work, access=READ_ACCESS, timeout_s=timeout_s)
 
     async def write(self, work: Callable[[Tx], Awaitable[T]], *, timeout_s: float | None = None) -> T:
         """The result of `work` in a write transaction, committed."""
         return await self._run(work, access=WRITE_ACCESS, timeout_s=timeout_s)
+
+    async def glance(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """As `read`, for `work` of a single statement: in an auto-commit transaction, which takes half the messages.
+
+        What that cannot answer at once is read again as a managed transaction, with its retries.
+        """
+        try:
+            async with self.driver.session(
+                database=self.name, default_access_mode=READ_ACCESS, bookmark_manager=self._bookmarks
+            ) as session:
+                return await work(cast("Tx", _AutoCommit(session, self._timeout_s)))
+        except (TransientError, ServiceUnavailable, SessionExpired):
+            return await self.read(work)
+        except (Neo4jError, DriverError) as error:
+            raise translated(error) from error
 
     @property
     def retries(self) -> int:
@@ -116,6 +134,17 @@ class Database:
 
     async def close(self) -> None:
         await self.driver.close()
+
+
+class _AutoCommit:
+    """The part of a transaction that `row` and `rows` use, on a session that commits each statement by itself."""
+
+    def __init__(self, session: AsyncSession, timeout_s: float) -> None:
+        self._session = session
+        self._timeout_s = timeout_s
+
+    async def run(self, statement: LiteralString, parameters: Mapping[str, Any]) -> AsyncResult:
+        return await self._session.run(Query(statement, timeout=self._timeout_s), dict(parameters))
 
 
 def translated(error: Neo4jError | DriverError) -> GraphMemError | Exception:

@@ -45,6 +45,12 @@ _FAR_OFF = 253_402_300_800_000
 
 WORDS_INDEX = "words"
 
+COUNTED = 1_000
+"""How far what is left out is counted."""
+
+_RETIRED = (Standing.SUPERSEDED, Standing.ARCHIVED)
+_NOTHING = "+keys:none"
+
 SHOWN = 2_000
 """Characters of a unit that leave the store: enough for a snippet, and to tell look-alikes."""
 
@@ -183,10 +189,37 @@ WITH n, r, vector.similarity.cosine(n.embedding, $vector) AS score ORDER BY scor
 RETURN score, {_RECORD}, {_IN_TIME}
 """
 
+_PENDING: LiteralString = f"""
+CALL () {{
+  UNWIND $partitions AS onePartition
+  CALL (onePartition) {{
+    MATCH (m:Memory) WHERE m.partition = onePartition AND m.processing IN ['SAVED', 'PROCESSING'] AND {visible("m")}
+    RETURN m LIMIT $counted
+  }}
+  RETURN count(m) AS pending
+}}"""
+
+_SIZE: LiteralString = "COUNT { (:Chunk) } + COUNT { (:Fact) } AS units"
+
 WORDS = f"""CYPHER 25
-CALL db.index.fulltext.queryNodes($index, $query, {{limit: $limit}}) YIELD node AS n, score
-WITH n, score WHERE score > 0 AND n.standing IN $standings AND {visible("n")}
-{_TO_RECORDS}"""
+{_PENDING}
+CALL () {{
+  CALL db.index.fulltext.queryNodes($index, $passedQuery, {{limit: $counted}}) YIELD node AS p, score AS passedScore
+  WITH p WHERE passedScore > 0 AND {visible("p")}
+  RETURN count(DISTINCT coalesce(p.memoryId, p.id)) AS passed
+}}
+OPTIONAL CALL () {{
+  CALL db.index.fulltext.queryNodes($index, $query, {{limit: $limit}}) YIELD node AS n, score
+  WITH n, score WHERE score > 0 AND n.standing IN $standings AND {visible("n")}
+  {_TO_RECORDS}
+}}
+RETURN pending, {_SIZE}, passed, score, unit, content, record, neighbours, participants, inTime
+"""
+
+SURROUNDINGS = f"""CYPHER 25
+{_PENDING}
+RETURN pending, {_SIZE}
+"""
 
 SUBSTRING = f"""CYPHER 25
 UNWIND $partitions AS onePartition UNWIND $standings AS oneStanding
@@ -198,24 +231,6 @@ WITH r AS n, r, 1.0 AS score
 WHERE toLower(coalesce(r.text, r.statement, '')) CONTAINS $needle AND {_PASSES}
 WITH n, r, score ORDER BY r.createdAt DESC, n.id LIMIT $limit
 RETURN score, {_RECORD}, {_IN_TIME}
-"""
-
-PASSED_OVER_BY_WORDS = f"""CYPHER 25
-CALL db.index.fulltext.queryNodes($index, $query, {{limit: $limit}}) YIELD node AS n, score
-WITH n WHERE score > 0 AND {visible("n")}
-RETURN collect(DISTINCT coalesce(n.memoryId, n.id)) AS ids
-"""
-
-SURROUNDINGS = f"""
-CALL () {{
-  UNWIND $partitions AS onePartition
-  CALL (onePartition) {{
-    MATCH (m:Memory) WHERE m.partition = onePartition AND m.processing IN ['SAVED', 'PROCESSING'] AND {visible("m")}
-    RETURN m LIMIT $limit
-  }}
-  RETURN count(m) AS pending
-}}
-RETURN pending, COUNT {{ (:Chunk) }} + COUNT {{ (:Fact) }} AS units
 """
 
 RECORDS = f"""
@@ -288,20 +303,51 @@ def _form(given: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in _FORMS if used[name])
 
 
-async def words(tx: Tx, principal: Principal, where: Where, *, wording: Wording, limit: int) -> list[Found]:
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a search is judged by: memories in reach that are still being processed, units of the whole index, and
+    records that hold words of the query and are left out because they are not current. The first and last are
+    counted up to `COUNTED`."""
+
+    pending: int
+    units: int
+    passed_over: int = 0
+
+
+async def words(
+    tx: Tx, principal: Principal, where: Where, *, wording: Wording, limit: int
+) -> tuple[list[Found], Surroundings]:
     """The units that hold the most telling words of the query, best first; `raw` is BM25."""
     given = parameters(principal, where)
-    query = lucene(wording, _tags(given, where))
-    found = await rows(tx, WORDS, index=WORDS_INDEX, query=query, limit=limit, **given)
-    return _found(principal, found, raw=float)
+    retired = [standing for standing in _RETIRED if standing not in where.standings]
+    found = await rows(
+        tx,
+        WORDS,
+        index=WORDS_INDEX,
+        query=lucene(wording, _tags(given, where, where.standings)),
+        passedQuery=lucene(wording, _tags(given, where, retired)) if retired else _NOTHING,
+        limit=limit,
+        counted=COUNTED,
+        **given,
+    )
+    first = found[0]
+    around = Surroundings(first["pending"], first["units"], first["passed"])
+    return _found(principal, (one for one in found if one["score"] is not None), raw=float), around
 
 
-def _tags(given: Mapping[str, Any], where: Where, standings: Sequence[Standing] | None = None) -> list[Sequence[str]]:
+async def surroundings(tx: Tx, principal: Principal, where: Where) -> Surroundings:
+    """What a search without words is judged by."""
+    given = parameters(principal, where)
+    found = await row(tx, SURROUNDINGS, partitions=given["partitions"], scopes=given["scopes"], counted=COUNTED)
+    return Surroundings(found["pending"], found["units"]) if found else Surroundings(0, 0)
+
+
+def _tags(given: Mapping[str, Any], where: Where, standings: Sequence[Standing]) -> list[Sequence[str]]:
     """The filters of `where` as groups of keys, one of each of which a unit must have."""
     return [
         given["partitions"],
         given["scopes"] or (),
-        [standing_tag(standing) for standing in standings or where.standings],
+        [standing_tag(standing) for standing in standings],
         [kind_tag(kind) for kind in where.kinds],
         [label_tag(label) for label in where.labels],
         where.sources or (),
@@ -315,39 +361,6 @@ async def substring(
     """Records among the newest `scan` of each partition whose text holds `needle`, newest first."""
     found = await rows(tx, SUBSTRING, needle=needle, limit=limit, scan=scan, **parameters(principal, where))
     return _found(principal, found, raw=float)
-
-
-async def passed_over(
-    tx: Tx, principal: Principal, where: Where, *, wording: Wording, standings: Sequence[Standing], limit: int = 1_000
-) -> int:
-    """How many records that hold words of the query are left out because they are not current."""
-    given = parameters(principal, where)
-    query = lucene(wording, _tags(given, where, standings))
-    found = await rows(
-        tx,
-        PASSED_OVER_BY_WORDS,
-        index=WORDS_INDEX,
-        query=query,
-        limit=limit,
-        partitions=given["partitions"],
-        scopes=given["scopes"],
-    )
-    return len(found[0]["ids"]) if found else 0
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """How many memories in reach are still being processed, and how many units the whole index holds."""
-
-    pending: int
-    units: int
-
-
-async def surroundings(tx: Tx, principal: Principal, where: Where, *, limit: int = 10_000) -> Surroundings:
-    """What a search is judged by. `pending` is counted up to `limit` for each partition."""
-    given = parameters(principal, where)
-    found = await row(tx, SURROUNDINGS, partitions=given["partitions"], scopes=given["scopes"], limit=limit)
-    return Surroundings(found["pending"], found["units"]) if found else Surroundings(0, 0)
 
 
 async def records(
