@@ -9,7 +9,7 @@ from graph_mem.core.model import EntityRole, Memory, Processing
 from graph_mem.core.segments import chunks
 from graph_mem.core.vectors import Vectors
 from graph_mem.models.extractor import Extraction
-from graph_mem.services import Deps
+from graph_mem.services import Deps, folding
 from graph_mem.store import entities, jobs, memories
 from graph_mem.store.db import Tx
 from graph_mem.store.entities import Mention, Named
@@ -47,9 +47,12 @@ async def process(deps: Deps, batch: Sequence[Job], *, lease: str) -> None:
 
     Jobs whose lease was lost meanwhile take no effect: whoever holds them now does the work.
     """
-    pending = await _begin(deps, batch, lease=lease)
+    begun = await _begin(deps, batch, lease=lease)
     deps.wakeups.notify()
     of_memory = {job.record_id: job.id for job in batch}
+    stays = await folding.settle(deps, begun)
+    await _drop(deps, [of_memory[memory.id] for memory in begun if memory.id not in stays], lease=lease)
+    pending = [memory for memory in begun if memory.id in stays]
     for group in _groups([await _read(deps, memory, of_memory[memory.id]) for memory in pending]):
         await _store(deps, group, await deps.embedder.passages(_texts(group)), lease=lease)
         deps.wakeups.notify()
@@ -79,6 +82,17 @@ async def _begin(deps: Deps, batch: Sequence[Job], *, lease: str) -> list[Memory
         return found
 
     return await deps.db.write(work)
+
+
+async def _drop(deps: Deps, job_ids: Sequence[str], *, lease: str) -> None:
+    """Remove the jobs of memories that were folded: there is nothing more to do for them."""
+
+    async def work(tx: Tx) -> None:
+        await jobs.finish(tx, job_ids, lease=lease)
+
+    if job_ids:
+        await deps.db.write(work)
+        deps.wakeups.notify()
 
 
 async def _read(deps: Deps, memory: Memory, job_id: str) -> Reading:

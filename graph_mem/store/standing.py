@@ -8,13 +8,14 @@ Lock first, then read, then change: the lock is a blind write, which cannot dead
 transaction locks slots before records, each in order of key, and all it needs at once.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
 
-from graph_mem.core.model import FAR, Principal, Record, RecordId, Standing, is_id
-from graph_mem.core.tags import standing_tag
+from graph_mem.core.model import FAR, Memory, Principal, Record, RecordId, Standing, is_id
+from graph_mem.core.tags import label_tag, standing_tag
+from graph_mem.core.vocabulary import Label
 from graph_mem.store.db import Tx, row, rows
 from graph_mem.store.records import record_columns, record_of
 from graph_mem.store.times import instant, ms
@@ -146,6 +147,71 @@ async def claim_text(tx: Tx, principal: Principal, id: RecordId, *, text_hash: s
 
     Copies of one text claim it one after the other: they meet at one of 256 locks.
     """
-    await rows(tx, LOCK_TEXT, bucket=f"text {text_hash[:2]}", lock=id)
+    await rows(tx, LOCK_TEXT, bucket=_bucket(text_hash), lock=id)
     found = await row(tx, CLAIM_TEXT, id=id, hash=text_hash, **access(principal))
     return RecordId(found["other"]) if found and found["other"] else None
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A memory, as the worker names it, and the hash of its text."""
+
+    id: RecordId
+    partition: str
+    text_hash: str
+
+
+LOCK_TEXTS = """
+UNWIND $buckets AS bucket
+MERGE (l:Lease {name: bucket})
+SET l.lock = $lock
+"""
+CLAIM_TEXTS = """
+UNWIND $texts AS one
+CALL (one) {
+  MATCH (m:Memory {id: one.id}) WHERE m.partition = one.partition AND m.standing = 'CURRENT'
+  SET m.textHash = one.hash
+  WITH m, m.partition + '|' + m.scope + '|' + one.hash AS dedupKey
+  OPTIONAL MATCH (other:Memory {dedupKey: dedupKey})
+  FOREACH (_ IN CASE WHEN other IS NULL THEN [1] ELSE [] END | SET m.dedupKey = dedupKey)
+  RETURN other IS NULL OR other.id = m.id AS claimed
+}
+WITH one, claimed WHERE claimed
+RETURN one.id AS id
+"""
+
+
+async def claim_texts(tx: Tx, texts: Sequence[Text]) -> set[RecordId]:
+    """Make each current memory the one of its text, unless another is; returns those that are."""
+    ordered = sorted(texts, key=lambda text: text.id)
+    buckets = sorted({_bucket(text.text_hash) for text in ordered})
+    await rows(tx, LOCK_TEXTS, buckets=buckets, lock="".join(text.id for text in ordered[:1]))
+    given = [{"id": text.id, "partition": text.partition, "hash": text.text_hash} for text in ordered]
+    return {RecordId(found["id"]) for found in await rows(tx, CLAIM_TEXTS, texts=given)}
+
+
+RELABEL = f"""
+MATCH (m:Memory {{id: $id}}) WHERE {visible("m")}
+SET m.label = $label, m.position = $position, m.keys = [key IN m.keys WHERE key <> $oldTag] + $tag
+WITH m
+MATCH (c:Chunk {{memoryId: m.id}}) WHERE {visible("c")}
+SET c.label = m.label, c.keys = [key IN c.keys WHERE key <> $oldTag] + $tag
+"""
+
+
+async def relabel(tx: Tx, principal: Principal, memory: Memory, label: Label) -> None:
+    """Give a locked memory another label, in whatever is found by it too."""
+    await rows(
+        tx,
+        RELABEL,
+        id=memory.id,
+        label=label.name,
+        position=label.position,
+        tag=label_tag(label.name),
+        oldTag=label_tag(memory.label),
+        **access(principal),
+    )
+
+
+def _bucket(text_hash: str) -> str:
+    return f"text {text_hash[:2]}"
