@@ -22,7 +22,8 @@ from graph_mem.core.text import snippet
 from graph_mem.core.vocabulary import Vocabulary
 from graph_mem.services import Deps, asking, legs
 from graph_mem.services.legs import Asked, Harvest
-from graph_mem.store.search import Found, Where
+from graph_mem.store.found import Found
+from graph_mem.store.search import Where
 from graph_mem.store.words import plain
 
 LEAST_DEPTH = 50

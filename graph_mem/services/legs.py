@@ -11,7 +11,8 @@ from graph_mem.errors import IndexUnavailable, OperationTimeout
 from graph_mem.models.embedder import EMBEDDING_ERRORS
 from graph_mem.services import Deps
 from graph_mem.store import search
-from graph_mem.store.search import Found, Surroundings, Where
+from graph_mem.store.found import Found
+from graph_mem.store.search import Surroundings, Where
 from graph_mem.store.words import Wording, needle, plain, wording
 
 VECTOR = "vector"

@@ -14,7 +14,8 @@ from graph_mem.services.judging import ask, noted
 from graph_mem.services.tracing import Retrieval
 from graph_mem.store import search, traces
 from graph_mem.store.db import Tx
-from graph_mem.store.search import Found, Where
+from graph_mem.store.found import Found
+from graph_mem.store.search import Where
 from graph_mem.store.traces import Saved
 
 _SHOWN_QUERY = 4_000

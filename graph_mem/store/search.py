@@ -6,7 +6,7 @@ older than its node. The vector index takes one equality for each property, so i
 values; every form of the statement is a constant.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import product
@@ -19,24 +19,22 @@ from graph_mem.core.model import (
     ClientId,
     DealId,
     EntityId,
-    Interval,
-    Place,
     Principal,
     Record,
     RecordId,
     RecordKind,
     Scope,
     ScopeLevel,
-    Signals,
     Standing,
 )
 from graph_mem.core.retrieval import Span
 from graph_mem.core.tags import entity_tag, kind_tag, label_tag, standing_tag
 from graph_mem.core.vectors import Vector
-from graph_mem.store.db import Row, Tx, row, rows
-from graph_mem.store.records import interval_of, record_columns, record_of, signals_of
-from graph_mem.store.times import instant, ms
-from graph_mem.store.visibility import access, admit, admitted, place_of, visible
+from graph_mem.store.db import Tx, row, rows
+from graph_mem.store.found import COLLECTED, SHOWN, Found, found_of
+from graph_mem.store.records import record_columns, record_of
+from graph_mem.store.times import ms
+from graph_mem.store.visibility import access, admitted, visible
 from graph_mem.store.words import Wording, lucene
 
 _LONG_AGO = ms(datetime.fromisoformat("0001-01-01T00:00:00+00:00"))
@@ -50,9 +48,6 @@ COUNTED = 1_000
 
 _RETIRED = (Standing.SUPERSEDED, Standing.ARCHIVED)
 _NOTHING = "+keys:none"
-
-SHOWN = 2_000
-"""Characters of a unit that leave the store: enough for a snippet, and to tell look-alikes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,56 +73,15 @@ class Where:
         return bool(self.entity_ids) or self.sources is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A search unit - chunk, fact or unprocessed memory - with its record's ranking data.
-
-    `raw` is BM25 or cosine. `in_time`: within the time filters, which the full-text index does not know.
-    """
-
-    unit_id: str
-    record_id: RecordId
-    raw: float
-    place: Place
-    standing: Standing
-    kind: RecordKind
-    label: str
-    importance: float
-    fresh_at: datetime
-    created_at: datetime
-    occurred_at: datetime | None
-    interval: Interval
-    signals: Signals
-    neighbours: tuple[str, ...]
-    participants: tuple[str, ...]
-    stated_to: datetime | None
-    content: str
-    in_time: bool
-
-
-_RECORD: LiteralString = """
-  n.id AS unit, left(coalesce(n.content, r.text, ''), $shown) AS content,
-  r {.id, .org, .owner, .level, .clientId, .dealId, .standing, .kind, .label, .importance, .freshAt,
-    .createdAt, .occurredAt, .validFrom, .validTo, .knownFrom, .knownTo, .gaps, .statedTo, .retrievals, .queryKinds,
-    .lastRetrievedAt, .lastValidatedAt, .centrality, .confidence, .trust, .evergreen, .startingStrength} AS record,
-  [(n)-[:NEXT]-(x:Chunk) | x.id] AS neighbours,
-  [(r)-[:MENTIONS {role: 'PARTICIPANT'}]->(e:Entity) | [e.name] + coalesce(e.aliases, [])] AS participants
-"""
-
 _PASSES: LiteralString = f"""{visible("r")} AND r.standing IN $standings
   AND ($labels IS NULL OR r.label IN $labels) AND ($kinds IS NULL OR r.kind IN $kinds)"""
-
-_IN_TIME: LiteralString = """
-  ($createdFrom IS NULL OR r.createdAt >= $createdFrom) AND ($createdTo IS NULL OR r.createdAt < $createdTo)
-  AND ($occurredFrom IS NULL OR r.occurredAt >= $occurredFrom) AND ($occurredTo IS NULL OR r.occurredAt < $occurredTo)
-  AND ($heldAt IS NULL OR (r.validFrom <= $heldAt AND r.validTo > $heldAt)) AS inTime"""
 
 _TO_RECORDS: LiteralString = f"""
 OPTIONAL MATCH (n)-[:PART_OF]->(whole:Memory)
 WITH n, score, coalesce(whole, n) AS r
 WHERE {_PASSES}
 WITH n, r, score ORDER BY score DESC, n.id LIMIT $limit
-RETURN score, {_RECORD}, {_IN_TIME}
+RETURN {COLLECTED}
 """
 
 _FORMS: Mapping[LiteralString, tuple[LiteralString, LiteralString]] = {
@@ -186,7 +140,7 @@ CALL (r) {{
   WITH r WHERE r.kind = 'fact' AND r.embedding IS NOT NULL RETURN r AS n
 }}
 WITH n, r, vector.similarity.cosine(n.embedding, $vector) AS score ORDER BY score DESC, n.id LIMIT $limit
-RETURN score, {_RECORD}, {_IN_TIME}
+RETURN {COLLECTED}
 """
 
 _PENDING: LiteralString = f"""
@@ -208,12 +162,12 @@ CALL () {{
   WITH p WHERE passedScore > 0 AND {visible("p")}
   RETURN count(DISTINCT coalesce(p.memoryId, p.id)) AS passed
 }}
-OPTIONAL CALL () {{
+CALL () {{
   CALL db.index.fulltext.queryNodes($index, $query, {{limit: $limit}}) YIELD node AS n, score
   WITH n, score WHERE score > 0 AND n.standing IN $standings AND {visible("n")}
   {_TO_RECORDS}
 }}
-RETURN pending, {_SIZE}, passed, score, unit, content, record, neighbours, participants, inTime
+RETURN pending, {_SIZE}, passed, found
 """
 
 SURROUNDINGS = f"""CYPHER 25
@@ -230,12 +184,12 @@ CALL (onePartition, oneStanding) {{
 WITH r AS n, r, 1.0 AS score
 WHERE toLower(coalesce(r.text, r.statement, '')) CONTAINS $needle AND {_PASSES}
 WITH n, r, score ORDER BY r.createdAt DESC, n.id LIMIT $limit
-RETURN score, {_RECORD}, {_IN_TIME}
+RETURN {COLLECTED}
 """
 
 RECORDS = f"""
 MATCH (r:Memory|Fact) WHERE r.id IN $ids AND r.standing IN $standings AND {visible("r")}
-RETURN {record_columns("r")} AS node
+RETURN collect({record_columns("r")}) AS nodes
 """
 SCOPES = """
 MATCH (o:Organization {id: $org})<-[:IN]-(c:Client)
@@ -282,8 +236,8 @@ async def meaning(tx: Tx, principal: Principal, where: Where, *, vector: Vector,
     """The units nearest to `vector`, best first; `raw` is their cosine."""
     given = parameters(principal, where)
     statement = EXACT if where.names_records else MEANING[_form(given)]
-    found = await rows(tx, statement, vector=_bolt(vector), limit=limit, **given)
-    return _found(principal, found, raw=_cosine)
+    answer = await row(tx, statement, vector=_bolt(vector), limit=limit, **given)
+    return found_of(principal, answer, raw=_cosine)
 
 
 def _cosine(score: float) -> float:
@@ -320,7 +274,7 @@ async def words(
     """The units that hold the most telling words of the query, best first; `raw` is BM25."""
     given = parameters(principal, where)
     retired = [standing for standing in _RETIRED if standing not in where.standings]
-    found = await rows(
+    answer = await row(
         tx,
         WORDS,
         index=WORDS_INDEX,
@@ -330,9 +284,10 @@ async def words(
         counted=COUNTED,
         **given,
     )
-    first = found[0]
-    around = Surroundings(first["pending"], first["units"], first["passed"])
-    return _found(principal, (one for one in found if one["score"] is not None), raw=float), around
+    if answer is None:
+        return [], Surroundings(0, 0)
+    around = Surroundings(answer["pending"], answer["units"], answer["passed"])
+    return found_of(principal, answer, raw=float), around
 
 
 async def surroundings(tx: Tx, principal: Principal, where: Where) -> Surroundings:
@@ -359,18 +314,18 @@ async def substring(
     tx: Tx, principal: Principal, where: Where, *, needle: str, limit: int, scan: int = 2_000
 ) -> list[Found]:
     """Records among the newest `scan` of each partition whose text holds `needle`, newest first."""
-    found = await rows(tx, SUBSTRING, needle=needle, limit=limit, scan=scan, **parameters(principal, where))
-    return _found(principal, found, raw=float)
+    answer = await row(tx, SUBSTRING, needle=needle, limit=limit, scan=scan, **parameters(principal, where))
+    return found_of(principal, answer, raw=float)
 
 
 async def records(
     tx: Tx, principal: Principal, ids: Sequence[RecordId], standings: Sequence[Standing]
 ) -> dict[RecordId, Record]:
     """Those of `ids` that `principal` may see and that still have one of `standings`."""
-    found = await rows(
+    answer = await row(
         tx, RECORDS, ids=list(ids), standings=[standing.value for standing in standings], **access(principal)
     )
-    return {record.id: record for record in admitted(principal, (one["node"] for one in found), record_of)}
+    return {record.id: record for record in admitted(principal, answer["nodes"] if answer else (), record_of)}
 
 
 async def scopes_of(tx: Tx, principal: Principal) -> tuple[Scope, ...]:
@@ -383,38 +338,3 @@ async def scopes_of(tx: Tx, principal: Principal) -> tuple[Scope, ...]:
         scopes.append(Scope(ScopeLevel.CLIENT, client))
         scopes += [Scope(ScopeLevel.DEAL, client, DealId(deal)) for deal in found["deals"]]
     return tuple(scopes)
-
-
-def _found(principal: Principal, found: Iterable[Row], *, raw: Callable[[float], float]) -> list[Found]:
-    made: list[Found] = []
-    for one in found:
-        node: Row = one["record"]
-        place = place_of(node)
-        if admit(principal, place, str(node["id"])):
-            made.append(_unit(one, node, place, raw(one["score"])))
-    return made
-
-
-def _unit(found: Row, node: Row, place: Place, raw: float) -> Found:
-    importance, fresh_at = node.get("importance"), node.get("freshAt")
-    occurred_at, stated_to = node.get("occurredAt"), node.get("statedTo")
-    return Found(
-        unit_id=found["unit"],
-        record_id=RecordId(node["id"]),
-        raw=raw,
-        place=place,
-        standing=Standing(node["standing"]),
-        kind=RecordKind(node["kind"].upper()),
-        label=node["label"],
-        importance=0.5 if importance is None else importance,
-        fresh_at=instant(node["createdAt"] if fresh_at is None else fresh_at),
-        created_at=instant(node["createdAt"]),
-        occurred_at=None if occurred_at is None else instant(occurred_at),
-        interval=interval_of(node),
-        signals=signals_of(node),
-        neighbours=tuple(found["neighbours"]),
-        participants=tuple(name for names in found["participants"] for name in names),
-        stated_to=None if stated_to is None else instant(stated_to),
-        content=found["content"],
-        in_time=bool(found["inTime"]),
-    )
