@@ -77,7 +77,7 @@ def token(
         token_settings(settings), org_id=enrolment.org_id, user_id=enrolment.user_id, now=now, lifetime=lifetime
     )
     document = {"token": made, **_ids(enrolment), "expiresAt": _shown(now + lifetime)}
-    output.show(document, Text(made, no_wrap=True, overflow="ignore"))
+    _show_secret(output, document, made)
 
 
 @org.command("create")
@@ -254,7 +254,7 @@ def create_key(
         )
 
     output, _, made = _run(work, as_json=as_json, data_dir=data_dir)
-    output.show({**_key(made.key), "key": made.secret}, Text(made.secret, no_wrap=True, overflow="ignore"))
+    _show_secret(output, {**_key(made.key), "key": made.secret}, made.secret)
 
 
 @key.command("list")
@@ -300,6 +300,14 @@ def _run(work: Callable[[Desk], Awaitable[T]], *, as_json: bool, data_dir: Path 
     return output, settings, asyncio.run(opened())
 
 
+def _show_secret(output: Output, document: object, secret: str) -> None:
+    """`secret` on a line of its own, however narrow the terminal: a table would cut it."""
+    if output.as_json:
+        output.show(document, "")
+    else:
+        typer.echo(secret)
+
+
 def _ids(enrolment: Enrolment) -> dict[str, str | None]:
     return {
         "organizationId": enrolment.org_id,
@@ -338,7 +346,9 @@ def _shown(at: datetime | None) -> str | None:
 
 
 def _table(columns: list[str], rows: list[list[str]]) -> Table:
-    table = Table(*columns)
+    table = Table()
+    for column in columns:
+        table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table
