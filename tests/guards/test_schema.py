@@ -97,7 +97,9 @@ def undescribed(schema: GraphQLSchema) -> Iterator[str]:
         for field, definition in getattr(type_, "fields", {}).items():
             if not definition.description:
                 yield f"{name}.{field}"
-            yield from (f"{name}.{field}({arg})" for arg, one in getattr(definition, "args", {}).items() if not one.description)
+            yield from (
+                f"{name}.{field}({arg})" for arg, one in getattr(definition, "args", {}).items() if not one.description
+            )
         if isinstance(type_, GraphQLEnumType):
             yield from (f"{name}.{value}" for value, one in type_.values.items() if not one.description)
     for directive in schema.directives:
