@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from graph_mem.core.lifecycle import ReingestPolicy
 from graph_mem.core.model import (
     Event,
     Interval,
@@ -26,7 +27,7 @@ from graph_mem.core.vocabulary import Vocabulary
 from graph_mem.errors import Conflict, InvalidInput, NotFound
 from graph_mem.services import Deps, idempotency, relations
 from graph_mem.services.relations import NewRelation
-from graph_mem.store import audit, jobs, memories, scopes
+from graph_mem.store import audit, erasure, jobs, memories, scopes
 from graph_mem.store.db import Tx
 
 PROCESS = "process_memory"
@@ -108,6 +109,7 @@ async def _prepared(
 ) -> Callable[[Tx], Awaitable[list[Memory]]]:
     """What stores `new`, checked, with its jobs and history. It may run twice: ids and times are fixed here."""
     vocabulary = await deps.settings.vocabulary(principal.org_id)
+    policy = (await deps.settings.lifecycle(principal.org_id)).after_erase
     checked = [_checked(one, vocabulary) for one in new]
     now = deps.clock()
     ids = [RecordId(deps.new_id("mem")) for _ in checked]
@@ -121,6 +123,8 @@ async def _prepared(
             for id, one, place in zip(ids, checked, places, strict=True)
         ]
         made = await _not_imported(tx, principal, made)
+        if policy is ReingestPolicy.REFUSE and (refused := await erasure.banned(tx, made)):
+            raise Conflict(f"{len(refused)} of {len(made)} were erased here and are not to come again.")
         await memories.create(tx, made)
         for place in dict.fromkeys(memory.place for memory in made):
             events = (_saved(event_ids[memory.id], memory, principal) for memory in made if memory.place == place)

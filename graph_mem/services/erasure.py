@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graph_mem.core.lifecycle import ReingestPolicy
-from graph_mem.core.model import Principal, Record, RecordId, is_id
+from graph_mem.core.model import OrganizationId, Principal, Record, RecordId, is_id
 from graph_mem.core.segments import chunks
 from graph_mem.errors import Conflict, Forbidden, InvalidInput, NotFound
 from graph_mem.services import Deps, applying, lifecycle
@@ -15,6 +15,7 @@ from graph_mem.store.erasure import Needles, Plan, Remnant, Secret
 
 _TIMEOUT_S = 120.0
 _LEAST_PASSAGE = 24
+_SCAN_TIMEOUT_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +131,14 @@ def passages(secrets: Sequence[Secret]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-async def remnants(deps: Deps, needles: Sequence[str]) -> list[Remnant]:
-    """Whatever in the whole database still holds one of `needles`: for an operator, no principal may see this."""
+async def remnants(deps: Deps, needles: Sequence[str], *, org_id: OrganizationId | None = None) -> list[Remnant]:
+    """Whatever in the whole database, or in one organization, still holds one of `needles`.
+
+    For an operator: no principal may see this.
+    """
     wanted = Needles.of(needles, least=1)
 
     async def work(tx: Tx) -> list[Remnant]:
-        return await erasure.remnants(tx, wanted.parts)
+        return await erasure.remnants(tx, wanted.parts, org_id=org_id)
 
-    return await deps.db.read(work)
+    return await deps.db.read(work, timeout_s=_SCAN_TIMEOUT_S)

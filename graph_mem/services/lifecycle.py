@@ -6,10 +6,11 @@ from graph_mem.core import gates, rehearsal
 from graph_mem.core.lifecycle import LifecycleConfig
 from graph_mem.core.model import Memory, Place, Principal, Record, RecordId, Role, Standing, is_id
 from graph_mem.core.proposals import ProposalKind
+from graph_mem.core.text import text_hash
 from graph_mem.errors import Conflict, Forbidden, NotFound
 from graph_mem.services import Deps, applying, filing, rehearsing
 from graph_mem.services.standards import Standards, standards_of
-from graph_mem.store import audit, lifecycle, records, rehearsals, relations, reviews, standing
+from graph_mem.store import audit, folding, lifecycle, records, rehearsals, relations, reviews, standing
 from graph_mem.store.db import Tx
 
 _MAX_REASON = 2000
@@ -49,10 +50,11 @@ async def archive(
 async def restore(
     deps: Deps, principal: Principal, id: str, *, reason: str | None = None, expected_version: int | None = None
 ) -> Record:
-    """Bring an archived record back as if it had never left; superseded, if that is what happened to it meanwhile.
+    """Bring an archived record back as if it had never left: superseded, if that is what happened to it meanwhile; and
+    a copy of its text that was saved meanwhile folds into it.
 
-    Errors: NotFound; Forbidden; Conflict for a stale version, a record that is not archived, or when another
-    record has its text or its slot by now.
+    Errors: NotFound; Forbidden; Conflict for a stale version, a record that is not archived, a fact whose slot
+    another one has by now, or a finding whose text somebody committed to meanwhile.
     """
 
     standards = await standards_of(deps, principal.org_id)
@@ -63,21 +65,35 @@ async def restore(
         if await relations.retiring_links(tx, principal, record.id):
             await standing.retire(tx, principal, [record.id], to=Standing.SUPERSEDED, at=locked.at)
         else:
-            await _revive(tx, principal, record, locked)
+            await _revive(tx, deps, principal, record, locked)
         return await _told(tx, deps, standards, principal, record, "restored", reason)
 
     return await deps.db.write(work)
 
 
-async def _revive(tx: Tx, principal: Principal, record: Record, locked: standing.Locked) -> None:
+async def _revive(tx: Tx, deps: Deps, principal: Principal, record: Record, locked: standing.Locked) -> None:
     rival = await lifecycle.rival(tx, principal, record.id)
     if rival.seated is not None:
         raise Conflict(f"{rival.seated} is the active fact of its slot by now; archive or retract that first.")
     await standing.revive(tx, principal, [record.id], at=locked.at, wrongly=False)
-    if rival.text_hash is not None:
-        other = await standing.claim_text(tx, principal, record.id, text_hash=rival.text_hash)
-        if other is not None:
-            raise Conflict(f"{other} was saved with the same text meanwhile; archive or erase that first.")
+    if not isinstance(record, Memory) or record.text is None:
+        return
+    hash = rival.text_hash or text_hash(record.text)
+    copy = await standing.claim_text(tx, principal, record.id, text_hash=hash)
+    if copy is not None:
+        await _fold(tx, deps, principal, copy, into=record, at=locked.at)
+        await standing.claim_text(tx, principal, record.id, text_hash=hash)
+
+
+async def _fold(tx: Tx, deps: Deps, principal: Principal, copy: RecordId, *, into: Record, at: datetime) -> None:
+    """What would have happened to a copy saved meanwhile, had the record been there."""
+    held = (await standing.lock(tx, principal, [copy])).records.get(copy)
+    if isinstance(held, Memory) and isinstance(into, Memory) and held.position and not into.position:
+        raise Conflict(f"{copy} was saved with the same text meanwhile, as {held.label}: archive or erase that first.")
+    await standing.retire(tx, principal, [copy], to=Standing.FOLDED, at=at)
+    await folding.fold(tx, principal, copy, into=into.id, at=at)
+    event = applying.event_of(deps, copy, "folded", by=principal.user_id, at=at, detail={"into": into.id})
+    await audit.append(tx, into.place, event)
 
 
 async def validate(deps: Deps, principal: Principal, id: str, *, holds: bool, reason: str | None = None) -> Record:

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import LiteralString
 
 from graph_mem.core.changes import without
-from graph_mem.core.model import OrganizationId, Principal, RecordId, token
+from graph_mem.core.model import Memory, OrganizationId, Principal, RecordId, token
+from graph_mem.core.text import text_hash
 from graph_mem.store.db import Tx, row, rows
 from graph_mem.store.images import change_json, change_of
 from graph_mem.store.times import ms
@@ -131,21 +132,21 @@ BAN = """
 UNWIND $keys AS key
 MERGE (t:Tombstone {key: key}) ON CREATE SET t.org = $org, t.at = $at
 """
-BANNED = "MATCH (t:Tombstone) WHERE t.key IN $keys RETURN count(*) AS found"
+BANNED = "MATCH (t:Tombstone) WHERE t.key IN $keys RETURN t.key AS key"
 SECRETS = f"""
 MATCH (r:Memory|Fact) WHERE r.id IN $ids AND {visible("r")}
 OPTIONAL MATCH (v:Version {{memoryId: r.id}})
 WITH r, collect(v.text) AS former
 RETURN r.id AS id, [text IN [r.text, r.statement] + former WHERE text IS NOT NULL] AS texts, r.title AS title,
-  r.textHash AS textHash, r.sourceKey AS sourceKey, r.partition AS partition, r.scope AS scope
+  r.sourceKey AS sourceKey, r.partition AS partition, r.scope AS scope
 """
 FOUND = """
-MATCH (n) WHERE any(key IN keys(n) WHERE
+MATCH (n) WHERE ($org IS NULL OR n.org = $org) AND any(key IN keys(n) WHERE
   (n[key] IS :: STRING AND any(t IN $needles WHERE n[key] CONTAINS t))
   OR (n[key] IS :: LIST<STRING NOT NULL> AND any(e IN n[key] WHERE any(t IN $needles WHERE e CONTAINS t))))
 RETURN labels(n)[0] AS what, coalesce(n.id, n.key, elementId(n)) AS id LIMIT 100
 UNION ALL
-MATCH ()-[n]->() WHERE any(key IN keys(n) WHERE
+MATCH (start)-[n]->() WHERE ($org IS NULL OR start.org = $org) AND any(key IN keys(n) WHERE
   (n[key] IS :: STRING AND any(t IN $needles WHERE n[key] CONTAINS t))
   OR (n[key] IS :: LIST<STRING NOT NULL> AND any(e IN n[key] WHERE any(t IN $needles WHERE e CONTAINS t))))
 RETURN type(n) AS what, coalesce(n.id, elementId(n)) AS id LIMIT 100
@@ -206,8 +207,8 @@ async def secrets(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> li
             tuple(one["texts"]),
             one["title"],
             tuple(
-                token("erased", one["partition"], one["scope"], key)
-                for key in (one["textHash"], one["sourceKey"])
+                ban_key(one["partition"], one["scope"], key)
+                for key in (*map(text_hash, one["texts"]), one["sourceKey"])
                 if key is not None
             ),
         )
@@ -289,10 +290,20 @@ async def _reduce_snapshots(tx: Tx, org_id: OrganizationId, plan: Plan) -> None:
             await rows(tx, DROP_SNAPSHOT, id=found["id"])
 
 
-async def banned(tx: Tx, keys: Sequence[str]) -> bool:
-    """Whether a text or source, by its key, was erased under a policy that refuses it."""
-    found = await row(tx, BANNED, keys=list(keys))
-    return bool(found and found["found"])
+async def banned(tx: Tx, memories: Sequence[Memory]) -> set[RecordId]:
+    """Those of `memories` whose text or source was erased there under a policy that refuses it."""
+    keys = {key: memory.id for memory in memories for key in _bans(memory)}
+    return {keys[found["key"]] for found in await rows(tx, BANNED, keys=list(keys))}
+
+
+def _bans(memory: Memory) -> list[str]:
+    place, known = memory.place, (text_hash(memory.text or ""), memory.source.token(memory.place))
+    return [ban_key(place.partition_token, place.scope_token, one) for one in known if one is not None]
+
+
+def ban_key(partition: str, scope: str, what: str) -> str:
+    """What is kept of an erased text or source where the same is to be refused: no words, one hash of a hash."""
+    return token("erased", partition, scope, what)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,9 +314,13 @@ class Remnant:
     id: str
 
 
-async def remnants(tx: Tx, needles: Sequence[str]) -> list[Remnant]:
-    """Whatever in the whole database holds one of `needles` in any property; at most 100 of nodes and of edges."""
-    return [Remnant(one["what"], one["id"]) for one in await rows(tx, FOUND, needles=list(needles))]
+async def remnants(tx: Tx, needles: Sequence[str], *, org_id: OrganizationId | None) -> list[Remnant]:
+    """Whatever in the whole database, or in one organization, holds one of `needles` in any property.
+
+    At most 100 nodes and 100 edges.
+    """
+    found = await rows(tx, FOUND, needles=list(needles), org=org_id)
+    return [Remnant(one["what"], one["id"]) for one in found]
 
 
 def _given(principal: Principal, plan: Plan, needles: Needles) -> Mapping[str, object]:

@@ -28,16 +28,12 @@ async def everything(deps: Deps, org: Company) -> dict[str, Any]:
         return [row.data() for row in await rows(tx, EVERYTHING, org=org.id)]
 
     found = await deps.db.read(work)
-    return {
-        row["id"]: ({k: v for k, v in row["properties"].items() if v is not None}, row["edges"]) for row in found
-    }
+    return {row["id"]: ({k: v for k, v in row["properties"].items() if v is not None}, row["edges"]) for row in found}
 
 
 async def saved(deps: Deps, org: Company, *texts: str, by: Principal | None = None, **given: Any) -> list[RecordId]:
     """The ids of new memories, READY."""
-    ids = [
-        (await capture.accept(deps, by or org.owner, NewMemory(text=text, **given))).memory.id for text in texts
-    ]
+    ids = [(await capture.accept(deps, by or org.owner, NewMemory(text=text, **given))).memory.id for text in texts]
     await work_off(deps, org.id)
     return ids
 
@@ -52,10 +48,10 @@ async def proposed(deps: Deps, org: Company, kind: ProposalKind, id: RecordId, *
     """A pending proposal about a memory, filed as the cycle would."""
     memory = await stored(deps, org, id)
     vocabulary = await deps.settings.vocabulary(org.id)
-    fields: dict[str, Any] = {"shape": filing.shape(memory, vocabulary), "score": 0.2, "gate": "a test", "basis": ()}
+    fields: dict[str, Any] = {"score": 0.2, "gate": "a test", "reason": "Because.", "basis": ()}
     if kind is ProposalKind.PROMOTE_MEMORY:
         fields |= {"score": 0.7, "change": {"from": memory.label, "to": "insight", "importance": 0.6}}
-    one = filing.proposal(deps, memory.place, kind, [id], reason="Because.", **{**fields, **given})
+    one = filing.proposal(deps, memory.place, kind, [id], shape=filing.shape(memory, vocabulary), **{**fields, **given})
     await file(deps, one)
     return one
 

@@ -25,7 +25,8 @@ PENDING = Filter(None, (ProposalState.PENDING,))
 async def test_reverting_a_kept_proposal_restores_every_property_and_edge(
     deps: Deps, org: Company, kind: ProposalKind
 ) -> None:
-    (id,) = await saved(deps, org, "Caroline: the rate is 185 euros.", label="decision" if kind == "REVALIDATE" else "note")
+    label = "decision" if kind is ProposalKind.REVALIDATE else "note"
+    (id,) = await saved(deps, org, "Caroline: the rate is 185 euros.", label=label)
     await lifecycle.enrol(deps, org.owner, since=deps.clock().replace(year=2000))
     one = await proposed(deps, org, kind, id)
     before = await everything(deps, org)
@@ -72,9 +73,7 @@ async def test_what_cannot_be_restored_exactly_is_refused_and_nothing_changes(de
 
 
 @pytest.mark.parametrize("second", [KEEP, REVERT])
-async def test_of_two_deciders_one_wins_and_the_other_gets_conflict(
-    deps: Deps, org: Company, second: Decision
-) -> None:
+async def test_of_two_deciders_one_wins_and_the_other_gets_conflict(deps: Deps, org: Company, second: Decision) -> None:
     (id,) = await saved(deps, org, f"A note that two decide about, {second}.")
     one = await proposed(deps, org, ProposalKind.ARCHIVE, id)
     outcomes = await asyncio.gather(
