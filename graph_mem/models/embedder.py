@@ -1,6 +1,8 @@
 """Embeddings for an event loop: loaded in the background, batched, timed, and off while they fail."""
 
 import asyncio
+import ctypes
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -73,6 +75,7 @@ class Embedder:
         self._state = EmbedderState.LOADING
         self._trouble: EmbeddingError | None = None
         self._encoder: Encoder | None = None
+        self._loading_thread: int | None = None
         self._settled = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._probing = False
@@ -108,7 +111,7 @@ class Embedder:
         return self.status
 
     async def aclose(self) -> None:
-        """Refuse what waits, finish what runs, free the model."""
+        """Refuse what waits, finish what runs, give up a load, free the model."""
         self._state = EmbedderState.CLOSED
         self._settled.set()
         for task in self._tasks:
@@ -116,6 +119,8 @@ class Embedder:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(self._queries.aclose(), self._passages.aclose())
         self._loader.shutdown(wait=False, cancel_futures=True)
+        if self._loading_thread is not None:
+            _interrupt(self._loading_thread)
         if self._encoder is not None:
             self._encoder.close()
 
@@ -217,8 +222,11 @@ class Embedder:
     async def _attempt(self) -> None:
         """Load, and warm up. A loaded model that does not answer yet is READY and in trouble."""
         loop = asyncio.get_running_loop()
-        loading = loop.run_in_executor(self._loader, self._load)
-        await asyncio.wait({loading})
+        loading = loop.run_in_executor(self._loader, self._loaded)
+        try:
+            await asyncio.wait({loading})
+        finally:
+            loading.cancel()
         if (error := loading.exception()) is not None:
             self._refuse(error if isinstance(error, EMBEDDING_ERRORS) else self._foreign(error))
             return
@@ -232,6 +240,14 @@ class Embedder:
         self._state, self._trouble = EmbedderState.READY, None
         if error is not None:
             self._failed(error)
+
+    def _loaded(self) -> Encoder:
+        """Runs in the loader's thread."""
+        self._loading_thread = threading.get_ident()
+        try:
+            return self._load()
+        finally:
+            self._loading_thread = None
 
     def _refuse(self, error: EmbeddingError) -> None:
         self._state, self._trouble = EmbedderState.FAILED, error
@@ -252,6 +268,11 @@ class Embedder:
 def _again(error: EmbeddingError) -> EmbeddingError:
     """A new instance: one that is raised twice grows its traceback."""
     return type(error)(error.message)
+
+
+def _interrupt(thread: int) -> None:
+    """Raise SystemExit in `thread` at its next Python line: importing torch may take a minute that nobody waits for."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(SystemExit))
 
 
 async def _all(works: Sequence[Coroutine[None, None, Vectors]]) -> list[Vectors]:

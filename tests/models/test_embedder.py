@@ -257,6 +257,24 @@ async def test_closing_finishes_what_runs_and_refuses_the_rest(faulty: FaultyEnc
     assert embedder.status.state is EmbedderState.CLOSED
 
 
+async def test_closing_does_not_wait_for_a_load() -> None:
+    given_up = threading.Event()
+
+    def load() -> Encoder:
+        try:
+            while True:
+                time.sleep(0.005)  # as an import of torch does, in many small steps
+        finally:
+            given_up.set()
+
+    embedder = Embedder(load, profile=profile(), limits=QUICK)
+    embedder.start()
+    await asyncio.sleep(0.02)
+    await embedder.aclose()
+    assert await asyncio.to_thread(given_up.wait, 2)
+    assert embedder.status.state is EmbedderState.CLOSED
+
+
 async def test_encoding_does_not_hold_the_event_loop(embedder: Embedder, faulty: FaultyEncoder) -> None:
     faulty.fault, faulty.slow_s = Fault.SLOW, 0.2
     passages = asyncio.create_task(embedder.passages(["slow"]))
