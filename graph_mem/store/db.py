@@ -14,6 +14,8 @@ from neo4j import (
     AsyncManagedTransaction,
     AsyncResult,
     AsyncSession,
+    Driver,
+    GraphDatabase,
     Query,
     Record,
     unit_of_work,
@@ -49,6 +51,8 @@ class Database:
         self.name = database
         self._timeout_s = timeout_s
         self._bookmarks = AsyncGraphDatabase.bookmark_manager()
+        self.blocking: Callable[[], Driver] | None = None
+        """Opens a driver to the same database for libraries that know no event loop; the caller closes it."""
         self.attempts = 0
         self.transactions = 0
 
@@ -77,7 +81,9 @@ class Database:
             warn_notification_severity=None,
             notifications_min_severity="OFF",
         )
-        return cls(driver, database=database, timeout_s=timeout_s)
+        made = cls(driver, database=database, timeout_s=timeout_s)
+        made.blocking = lambda: GraphDatabase.driver(uri, auth=(user, password), notifications_min_severity="OFF")
+        return made
 
     async def read(self, work: Callable[[Tx], Awaitable[T]], *, timeout_s: float | None = None) -> T:
         """The result of `work` in a read transaction, on a replica where there are some."""

@@ -68,6 +68,14 @@ async def list_organizations(tx: Tx) -> list[Organization]:
     return [Organization(OrganizationId(found["id"]), found["name"]) for found in await rows(tx, LIST_ORGANIZATIONS)]
 
 
+LIST_MEMBERSHIPS = "MATCH (u:User)-[:MEMBER_OF]->(o:Organization) RETURN o.id AS org, u.id AS user"
+
+
+async def list_memberships(tx: Tx) -> list[tuple[OrganizationId, UserId]]:
+    """Who is a member where, in the whole installation: each has a private partition."""
+    return [(OrganizationId(found["org"]), UserId(found["user"])) for found in await rows(tx, LIST_MEMBERSHIPS)]
+
+
 HOLDS_RECORDS = """
 RETURN EXISTS { MATCH (n:Memory|Fact|Entity|Policy|Variable|Event WHERE n.org = $org) } AS held
 """
