@@ -36,14 +36,14 @@ class FileTokenizer:
         return len(self._tokenizer.encode(text, add_special_tokens=False))
 
 
-def load_tokenizer(model: str) -> FileTokenizer:
+def load_tokenizer(model: str | Path) -> FileTokenizer:
     """The tokenizer at `model`: a `tokenizer.json`, a folder with one, or a name that this machine's cache holds.
 
     Errors: SetupError when there is none or it cannot be read.
     """
-    path = _find(model)
+    path = _find(str(model))
     if path is None:
-        raise SetupError(f"There is no tokenizer.json for {model!r} on this machine: give a folder that has one.")
+        raise SetupError(f"There is no tokenizer.json for {str(model)!r} on this machine: give a folder that has one.")
     try:
         content = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
