@@ -232,6 +232,6 @@ class SearchQuery:
         context = info.context
         wanted = page_of(_ORDER, first=first, after=after, keys=(str, int))
         start = PageStart(*wanted.after) if wanted.after else None
-        page = await recall.search_page(context.deps, context.principal, input.query(), first=first, after=start)
+        page = await recall.search_page(context.deps, context.principal, input.query(), first=wanted.first, after=start)
         asked = _asks_for(info.selected_fields, "related")
         return SearchPage.of(page, Related(context, [hit.record.id for hit in page.hits], wanted=asked))
