@@ -24,6 +24,9 @@ EMBEDDING_ERRORS = (EmbedderUnavailable, DimensionMismatch)
 
 EmbeddingError: TypeAlias = EmbedderUnavailable | DimensionMismatch
 
+CHARACTERS_PER_TOKEN = 16
+"""No text has longer tokens on average: what is beyond the model's last token is not even looked at."""
+
 PROBE = "Does the embedding model answer?"
 
 
@@ -129,6 +132,7 @@ class Embedder:
 
         Errors: EMBEDDING_ERRORS, at once while the model loads or is known to fail.
         """
+        text = text[: self.profile.max_tokens * CHARACTERS_PER_TOKEN]
         if (known := self._cache.get(text)) is not None:
             self._cache.move_to_end(text)
             return known

@@ -66,6 +66,12 @@ async def test_the_query_cache_is_bounded(faulty: FaultyEncoder) -> None:
     assert [texts for _, texts in faulty.calls] == [("a",), ("b",), ("c",), ("b",)]
 
 
+async def test_a_huge_query_is_cut_before_it_costs_anything(embedder: Embedder, faulty: FaultyEncoder) -> None:
+    await embedder.query("word " * 200_000)
+    ((_, (text,)),) = faulty.calls
+    assert len(text) == 512 * 16
+
+
 async def test_concurrent_passages_share_calls(embedder: Embedder, faulty: FaultyEncoder) -> None:
     faulty.fault, faulty.slow_s = Fault.SLOW, 0.02
     await asyncio.gather(*(embedder.passages([f"text {n}"]) for n in range(33)))
