@@ -1,0 +1,65 @@
+"""`graph-mem fact`, `chain` and `history`, as an operator calls them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+from ulid import ULID
+
+from graph_mem.cli import app
+from graph_mem.errors import InvalidInput, NotFound
+from graph_mem.local.home import Address
+
+
+@pytest.fixture
+def run(neo4j_address: Address, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    monkeypatch.setenv("GRAPH_MEM_NEO4J_URI", neo4j_address.uri)
+    monkeypatch.setenv("GRAPH_MEM_NEO4J_USER", neo4j_address.user)
+    monkeypatch.setenv("GRAPH_MEM_NEO4J_PASSWORD", neo4j_address.password)
+    monkeypatch.setenv("COLUMNS", "200")
+    organization = f"org-{ULID()}"
+
+    def command(*given: str) -> str:
+        who = ["--org", organization, "--user", "ana", "--data-dir", str(tmp_path)]
+        done = CliRunner().invoke(app, [*given, *who], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    command("token", "--role", "owner", "--create", "--json")
+    return command
+
+
+def test_a_changed_fact_is_listed_once_and_its_chain_is_drawn(run: Any) -> None:
+    said = [json.loads(run("fact", "add", "Northwind", "rate", f"Northwind pays {n}.", "--json")) for n in range(3)]
+    assert [one["outcome"] for one in said] == ["CREATED", "SUPERSEDED", "SUPERSEDED"]
+    assert said[2]["revoked"]["id"] == said[1]["fact"]["id"]
+    listed = json.loads(run("fact", "list", "--subject", "northwind", "--json"))
+    assert [one["statement"] for one in listed] == ["Northwind pays 2."]
+    assert len(json.loads(run("fact", "list", "--all", "--json"))) == 3
+    drawn = run("chain", said[0]["fact"]["id"])
+    assert [drawn.index(f"Northwind pays {n}.") for n in (2, 1, 0)] == sorted(
+        drawn.index(f"Northwind pays {n}.") for n in range(3)
+    )
+    assert "▸ Northwind pays 0.  superseded" in drawn
+    document = json.loads(run("chain", said[0]["fact"]["id"], "--json"))
+    assert document["heads"] == [said[2]["fact"]["id"]]
+    events = json.loads(run("history", said[0]["fact"]["id"], "--json"))
+    assert [event["kind"] for event in events] == ["saved", "superseded"]
+    assert "superseded" in run("history", said[0]["fact"]["id"])
+
+
+def test_what_held_then_can_be_asked(run: Any) -> None:
+    run("fact", "add", "Ana", "job", "Ana is CTO.", "--valid-from", "2025-01-01T00:00:00Z")
+    run("fact", "add", "Ana", "job", "Ana is CEO.", "--valid-from", "2026-01-01T00:00:00+01:00")
+    (then,) = json.loads(run("fact", "list", "--as-of", "2025-06-01T00:00:00Z", "--json"))
+    assert (then["statement"], then["validTo"]) == ("Ana is CTO.", "2025-12-31T23:00:00.000Z")
+
+
+def test_an_unknown_id_and_a_time_without_offset_are_refused(run: Any) -> None:
+    for command in ("chain", "history"):
+        with pytest.raises(NotFound):
+            run(command, "fact_01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    with pytest.raises(InvalidInput, match="offset"):
+        run("fact", "add", "Ana", "job", "Ana is CTO.", "--valid-from", "2025-01-01")
