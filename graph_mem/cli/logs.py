@@ -8,7 +8,8 @@ from structlog.typing import Processor
 
 from graph_mem.config import Settings
 
-TALKATIVE = ("httpx", "neo4j", "sentence_transformers", "uvicorn")
+QUIETED = {"httpx": logging.WARNING, "neo4j": logging.ERROR, "sentence_transformers": logging.WARNING}
+"""The driver warns of each retry; what comes of them is ours to say."""
 
 
 def configure_logging(settings: Settings) -> None:
@@ -34,8 +35,8 @@ def configure_logging(settings: Settings) -> None:
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(handlers=[handler], level=settings.log_level, force=True)
-    for name in TALKATIVE:
-        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
+    for name, level in QUIETED.items():
+        logging.getLogger(name).setLevel(max(level, logging.getLogger().level))
 
 
 def rendering(settings: Settings) -> list[Processor]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from graph_mem.core.model import OrganizationId
-from graph_mem.errors import DatabaseUnavailable, EmbedderUnavailable
+from graph_mem.errors import DatabaseUnavailable, EmbedderUnavailable, OperationTimeout
 from graph_mem.models.embedder import EmbedderState
 from graph_mem.services import Deps
 from graph_mem.store import jobs
@@ -78,7 +78,7 @@ class Worker:
             try:
                 if not await self.work_once():
                     await self._deps.wakeups.wait(_POLL_S)
-            except DatabaseUnavailable as error:
+            except (DatabaseUnavailable, OperationTimeout) as error:
                 _log.warning("the database is away", extra={"reason": error.message})
                 await self._pause(_AWAY_S)
 
@@ -146,7 +146,7 @@ class Worker:
             await asyncio.sleep(_LEASE_MS / 3000)
             try:
                 await self._deps.db.write(work)
-            except DatabaseUnavailable as error:
+            except (DatabaseUnavailable, OperationTimeout) as error:
                 _log.warning("a lease could not be extended", extra={"reason": error.message})
 
     async def _keep(self, duty: Duty) -> None:
