@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from graph_mem.core.fusion import Fused, Fusing, Legs, Passage, fuse, meaning_share, words_share
+from graph_mem.core.fusion import Fused, Legs, Passage, fuse, meaning_share, words_share
 from graph_mem.core.model import Principal, RecordId
 from graph_mem.core.participants import named
 from graph_mem.core.ranking import Candidate, Ranked, diversify, rank, words_of
@@ -63,8 +63,8 @@ async def ask(deps: Deps, principal: Principal, query: Query, *, first: int) -> 
     where = await asking.where(deps, principal, query, vocabulary)
     asked = Asked(query, where, depth=_depth(first, config), wanted=first + 1)
     harvest = await legs.run(deps, principal, asked)
-    units = {one.unit_id: one for one in (*(harvest.words or ()), *(harvest.meaning or ()))}
-    fusing = _fuse(query, harvest, units, config, _calibration(deps))
+    units = _units(harvest)
+    fusing = fuse(*shares(query, harvest, calibration(deps)), config)
     candidates = [_candidate(one, units[one.passage_id], config, vocabulary, now) for one in fusing.kept]
     ranked = rank(candidates, config)
     if query.min_tier is not None:
@@ -104,9 +104,9 @@ def _depth(first: int, config: RetrievalConfig) -> int:
     return min(_DEEPEST, max(LEAST_DEPTH, pages * first))
 
 
-def _fuse(
-    query: Query, harvest: Harvest, units: Mapping[str, Found], config: RetrievalConfig, calibration: Calibration
-) -> Fusing:
+def shares(query: Query, harvest: Harvest, calibration: Calibration) -> tuple[list[Passage], Legs]:
+    """What the legs brought, as passages and their shares."""
+    units = _units(harvest)
     name = named(query.text, (name for one in units.values() for name in one.participants))
     passages = [
         Passage(
@@ -126,7 +126,11 @@ def _fuse(
     vector = None
     if harvest.meaning is not None:
         vector = {one.unit_id: meaning_share(one.raw, calibration) for one in harvest.meaning}
-    return fuse(passages, Legs(lexical, vector), config)
+    return passages, Legs(lexical, vector)
+
+
+def _units(harvest: Harvest) -> dict[str, Found]:
+    return {one.unit_id: one for one in (*(harvest.words or ()), *(harvest.meaning or ()))}
 
 
 def _candidate(fused: Fused, found: Found, config: RetrievalConfig, vocabulary: Vocabulary, now: datetime) -> Candidate:
@@ -158,6 +162,7 @@ def _traced(ranked: Sequence[Ranked]) -> tuple[TracedHit, ...]:
     return tuple(TracedHit(place, one.record_id, one.tier, one.score) for place, one in enumerate(ranked, start=1))
 
 
-def _calibration(deps: Deps) -> Calibration:
+def calibration(deps: Deps) -> Calibration:
+    """What scores mean with the embedding model in use."""
     profile = deps.embedder.profile
     return Calibration(profile.cosine_unrelated, profile.cosine_same)
