@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 from ulid import ULID
 
 from graph_mem.core.context import DEFAULT_LIMITS, Limits
+from graph_mem.models.claims import ClaimExtractor
 from graph_mem.models.embedder import Embedder
 from graph_mem.models.extractor import Extractor
+from graph_mem.models.judge import Judge
 from graph_mem.models.tokens import Tokenizer
 from graph_mem.services.settings import SettingsCache
 from graph_mem.services.tracing import TraceWriter
@@ -41,3 +43,5 @@ class Deps:
     clock: Clock = utc_now
     new_id: Callable[[str], str] = new_id
     limits: Limits = DEFAULT_LIMITS
+    claims: ClaimExtractor | None = None
+    judge: Judge | None = None

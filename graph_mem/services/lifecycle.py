@@ -142,13 +142,16 @@ async def enrol(deps: Deps, principal: Principal, *, since: datetime) -> int:
     now = deps.clock()
     first = rehearsal.enrolled(now, days=config.rehearsal_days)
 
-    async def work(tx: Tx) -> int:
-        return await rehearsals.enrol(tx, principal, first, protected=protected, since=since, at=now)
+    enrolled, start = 0, since
 
-    enrolled = 0
-    while batch := await deps.db.write(work):
+    async def work(tx: Tx) -> tuple[int, datetime]:
+        return await rehearsals.enrol(tx, principal, first, protected=protected, since=start, at=now)
+
+    while True:
+        batch, start = await deps.db.write(work)
         enrolled += batch
-    return enrolled
+        if not batch:
+            return enrolled
 
 
 async def _locked(

@@ -14,10 +14,10 @@ ENROL = f"""
 MATCH (m:Memory) WHERE {visible("m")} AND m.standing = 'CURRENT' AND m.createdAt >= $since
   AND (m.position OR m.evergreen OR m.label IN $protected OR EXISTS {{ (m)<-[:PINS]-() }})
   AND NOT EXISTS {{ MATCH (r:Rehearsal {{recordId: m.id}}) }}
-WITH m LIMIT 1000
+WITH m ORDER BY m.createdAt LIMIT 1000
 MERGE (r:Rehearsal {{recordId: m.id}})
   ON CREATE SET r += m {{{PLACE}, .partition, .scope}}, r.box = $box, r.dueAt = $due, r.enrolledAt = $at
-RETURN count(*) AS enrolled
+RETURN count(*) AS enrolled, max(m.createdAt) AS upTo
 """
 PAGE = f"""
 MATCH (r:Rehearsal) WHERE {visible("r")} AND r.dueAt <= $until
@@ -48,15 +48,18 @@ class Enrolled:
 
 async def enrol(
     tx: Tx, principal: Principal, first: Rehearsal, *, protected: Sequence[str], since: datetime, at: datetime
-) -> int:
-    """Enrol what nobody enrolled of what was saved after `since`: current positions, protected labels, evergreen and
+) -> tuple[int, datetime]:
+    """Enrol what nobody enrolled of what was saved from `since` on: current positions, protected labels, evergreen and
     pinned memories.
 
-    At most 1,000 at once; returns how many. `protected` are the labels of that class.
+    At most 1,000 at once, oldest first; returns how many, and from when on to continue. `protected` are the labels
+    of that class.
     """
     given = {"protected": list(protected), "since": ms(since), "at": ms(at), "box": first.box, "due": ms(first.due_at)}
     found = await row(tx, ENROL, **given, **access(principal))
-    return found["enrolled"] if found else 0
+    if found is None or not found["enrolled"]:
+        return 0, since
+    return found["enrolled"], instant(found["upTo"])
 
 
 async def page(tx: Tx, principal: Principal, *, until: datetime, page: Page) -> list[Enrolled]:

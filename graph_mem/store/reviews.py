@@ -15,7 +15,7 @@ from graph_mem.core.proposals import Proposal, ProposalKind, ProposalState, Step
 from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.images import change_json, change_of
 from graph_mem.store.times import instant, instant_or_none, ms
-from graph_mem.store.visibility import access, admitted, place_of, place_properties, visible
+from graph_mem.store.visibility import access, admitted, counted, per_place, place_of, place_properties, visible
 
 _COLUMNS: LiteralString = (
     "p {.id, .key, .org, .owner, .level, .clientId, .dealId, .kind, .shape, .state, .subjectIds, .evidenceIds,"
@@ -45,7 +45,7 @@ RETURN {_COLUMNS} AS node
 """
 COUNT = f"""
 MATCH (p:Proposal) WHERE {visible("p")} AND p.state IN $states AND ($kinds IS NULL OR p.kind IN $kinds)
-RETURN count(*) AS total
+{per_place("p")}
 """
 CHANGED = f"""
 MATCH (p:Proposal) WHERE {visible("p")} AND p.changedAt >= $since AND ($kinds IS NULL OR p.kind IN $kinds)
@@ -59,6 +59,7 @@ SET p.state = $state, p.undone = $undone, p.decidedAt = $at, p.decidedBy = $by, 
 WITH p
 RETURN {_COLUMNS} AS node
 """
+KNOWN = "MATCH (p:Proposal) WHERE p.key IN $keys RETURN p.key AS key"
 OPEN = f"""
 MATCH (p:Proposal) WHERE {visible("p")} AND p.state = 'PENDING'
 UNWIND p.subjectIds AS subject
@@ -140,8 +141,7 @@ async def page(tx: Tx, principal: Principal, filter: Filter, page: Page) -> list
 
 async def count(tx: Tx, principal: Principal, filter: Filter) -> int:
     """How many proposals the list holds in all."""
-    found = await row(tx, COUNT, **filter.parameters(principal))
-    return found["total"] if found else 0
+    return counted(principal, await rows(tx, COUNT, **filter.parameters(principal)), "a count of proposals")
 
 
 async def changed(
@@ -172,6 +172,11 @@ async def decide(
     )
     assert found is not None  # noqa: S101  the caller holds its lock
     return _proposal(found["node"])
+
+
+async def known(tx: Tx, keys: Collection[str]) -> set[str]:
+    """Those of `keys` that were filed before, whatever was decided."""
+    return {found["key"] for found in await rows(tx, KNOWN, keys=list(keys))}
 
 
 async def open_subjects(tx: Tx, principal: Principal) -> dict[ProposalKind, frozenset[str]]:
