@@ -1,5 +1,7 @@
 """How long a text is to a model: the tokenizer that budgets are counted with."""
 
+from collections import OrderedDict
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
@@ -34,6 +36,27 @@ class FileTokenizer:
 
     def count(self, text: str) -> int:
         return len(self._tokenizer.encode(text, add_special_tokens=False))
+
+
+class RememberedCounts:
+    """A tokenizer that counts a text once: canon comes again with every run, and counting is most of rendering it.
+
+    Keeps a digest and a number for each of the last `size` texts, never the text. May be asked from any thread.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, *, size: int = 50_000) -> None:
+        self._tokenizer = tokenizer
+        self._size = size
+        self._known: OrderedDict[bytes, int] = OrderedDict()
+
+    def count(self, text: str) -> int:
+        key = sha256(text.encode()).digest()
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._tokenizer.count(text)
+            while len(self._known) > self._size:
+                self._known.popitem(last=False)
+        return found
 
 
 def load_tokenizer(model: str | Path) -> FileTokenizer:

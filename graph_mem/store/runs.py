@@ -22,7 +22,7 @@ from graph_mem.core.model import (
 from graph_mem.core.runs import Held, RunTrace, VersionRef
 from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.times import instant, ms
-from graph_mem.store.visibility import access, admit, place_of, place_properties, visible
+from graph_mem.store.visibility import PLACE, access, admit, place_of, place_properties, visible
 
 CREATE = "CREATE (t:RunTrace) SET t = $properties"
 OF_RUN = f"""
@@ -39,7 +39,8 @@ RETURN t {{.id, .org, .owner, .level, .clientId, .dealId, .at, .by, .payload}} A
 HELD = f"""
 MATCH (t:RunTrace {{runKey: $runKey}}) WHERE {visible("t")} AND t.by = $user AND $hash IN t.heldHashes
 WITH t ORDER BY t.at DESC LIMIT 1
-RETURN t.heldIds[[i IN range(0, size(t.heldHashes) - 1) WHERE t.heldHashes[i] = $hash][0]] AS id
+RETURN t {{.id, .by, {PLACE}}} AS node,
+  t.heldIds[[i IN range(0, size(t.heldHashes) - 1) WHERE t.heldHashes[i] = $hash][0]] AS id
 """
 NAMING = """
 MATCH (t:RunTrace {org: $org}) WHERE any(id IN t.recordIds WHERE id IN $ids)
@@ -78,7 +79,7 @@ async def create(tx: Tx, trace: RunTrace, held: Iterable[Held]) -> None:
         "recordIds": sorted({*(pin.memory_id for pin in trace.pins), *trace.tail_record_ids}),
         "heldHashes": list(recalled),
         "heldIds": list(recalled.values()),
-        "payload": json.dumps(_payload(trace), ensure_ascii=False),
+        "payload": _json(_payload(trace)),
     }
     await rows(tx, CREATE, properties=properties)
 
@@ -97,7 +98,8 @@ async def held(tx: Tx, principal: Principal, *, run_id: str, text_hash: str) -> 
     """The record that a text comes from, if a context of this caller's run held it."""
     key = _run_key(principal.org_id, run_id)
     found = await row(tx, HELD, runKey=key, user=principal.user_id, hash=text_hash, **access(principal))
-    return RecordId(found["id"]) if found else None
+    own = found is not None and admit(principal, place_of(found["node"]), found["node"]["id"])
+    return RecordId(found["id"]) if found is not None and own else None
 
 
 async def forget(tx: Tx, *, org_id: OrganizationId, record_ids: Sequence[RecordId]) -> int:
@@ -142,10 +144,14 @@ def _without(found: Row, gone: set[RecordId]) -> dict[str, Any]:
     kept = [(hash, id) for hash, id in zip(found["hashes"], found["ids"], strict=True) if id not in gone]
     return {
         "id": found["id"],
-        "payload": json.dumps(payload, ensure_ascii=False),
+        "payload": _json(payload),
         "hashes": [hash for hash, _ in kept],
         "ids": [id for _, id in kept],
     }
+
+
+def _json(payload: Mapping[str, Any]) -> str:
+    return json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
 
 
 def _run_key(org_id: OrganizationId, run_id: str) -> str:
