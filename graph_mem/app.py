@@ -16,7 +16,7 @@ from graph_mem.api.documents import load_manifest
 from graph_mem.api.edge import Edge, EdgeSettings
 from graph_mem.api.graphiql import graphiql_routes
 from graph_mem.api.http import GraphQLEndpoint
-from graph_mem.api.limits import RateLimiter
+from graph_mem.api.limits import Budget, RateLimiter
 from graph_mem.api.middleware import edge_middleware
 from graph_mem.api.schema import make_schema
 from graph_mem.api.session import Sessions
@@ -33,21 +33,23 @@ from graph_mem.models.extractor import Extractor
 from graph_mem.models.folder import complete_model_folder
 from graph_mem.models.onnx import load_onnx
 from graph_mem.models.profile import E5_SMALL_INT8, ModelProfile, profile_of
+from graph_mem.models.recognizers import load_recognizer
 from graph_mem.models.remote import RemoteEncoder
 from graph_mem.models.sentence import load_sentence_transformer
-from graph_mem.models.tokens import load_tokenizer
-from graph_mem.services import Deps, health
+from graph_mem.models.tokens import RememberedCounts, load_tokenizer
+from graph_mem.services import Deps, embedding, health
 from graph_mem.services.capture import PROCESS
 from graph_mem.services.health import ServiceState
 from graph_mem.services.processing import fail, process
 from graph_mem.services.settings import SettingsCache
+from graph_mem.services.slotting import EMBED
 from graph_mem.services.tracing import TraceWriter
 from graph_mem.services.wakeups import Wakeups
 from graph_mem.services.worker import Duty, Handler, Worker
 from graph_mem.store.db import Database
 from graph_mem.store.migrate import migrate
 
-HANDLERS = {PROCESS: Handler(process, fail)}
+HANDLERS = {PROCESS: Handler(process, fail), EMBED: Handler(embedding.embed, embedding.fail)}
 DUTIES: tuple[Duty, ...] = ()
 
 
@@ -123,8 +125,8 @@ async def opened(settings: Settings, *, light: bool = False, start_model: bool =
         yield Deps(
             db=db,
             embedder=embedder,
-            extractor=Extractor(),
-            tokenizer=await asyncio.to_thread(lambda: load_tokenizer(model_folder(settings))),
+            extractor=Extractor(await asyncio.to_thread(load_recognizer, settings.extractor)),
+            tokenizer=RememberedCounts(await asyncio.to_thread(lambda: load_tokenizer(model_folder(settings)))),
             settings=SettingsCache(db, retrieval=defaults),
             traces=traces,
             wakeups=Wakeups(),
@@ -163,10 +165,12 @@ def build(settings: Settings, *, work: bool = False) -> Starlette:
                 schema=make_schema(),
                 deps=deps,
                 sessions=Sessions(deps, TokenVerifier(token_settings(settings))),
-                limiter=RateLimiter(),
+                limiter=RateLimiter(Budget.per_minute(settings.rate_limit_per_minute)),
                 manifest=load_manifest(folder("graphql") / "operations" / "manifest.json"),
                 settings=EdgeSettings(
-                    timeout_s=settings.operation_timeout_s, allowed_origins=tuple(settings.cors_origins)
+                    timeout_s=settings.operation_timeout_s,
+                    allowed_origins=tuple(settings.cors_origins),
+                    introspection=settings.allow_introspection,
                 ),
             )
             app.state.graphql = GraphQLEndpoint(edge)
