@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, cast
@@ -18,14 +19,17 @@ from graph_mem.api.graphiql import graphiql_routes
 from graph_mem.api.guard import Guard
 from graph_mem.api.http import GraphQLEndpoint
 from graph_mem.api.middleware import edge_middleware
+from graph_mem.api.schema import make_schema
 from graph_mem.api.session import Sessions
 from graph_mem.api.tokens import TokenSettings, TokenVerifier, issue
 from graph_mem.cli.serving import bind, make_server, url_of
 from graph_mem.core.model import Role
 from graph_mem.core.people import Enrolment
 from graph_mem.services import Clock, Deps, admin, new_id, utc_now
+from graph_mem.services.admin import AdminDeps
 from graph_mem.store.db import Database
 from tests.api.toy import toy_schema, witness
+from tests.people import deps_on
 
 TOKENS = TokenSettings(secret="0123456789abcdef0123456789abcdef")
 TRUSTED = "query Trusted { hello }"
@@ -46,7 +50,7 @@ class Live:
     """A running server."""
 
     url: str
-    desk: Desk
+    desk: AdminDeps
     edge: Edge
     http: httpx.AsyncClient = field(repr=False)
 
@@ -78,23 +82,9 @@ class Live:
         return await self.http.post("/graphql", json=body, headers=await self.headers(**changed))
 
 
-@pytest.fixture(scope="session")
-async def live(database: Database) -> AsyncIterator[Live]:
-    """The toy schema on a loopback port, with short times so that tests need not wait."""
-    desk = Desk(database)
-    edge = Edge(
-        toy_schema(Guard()),
-        cast("Deps", desk),
-        Sessions(desk, TokenVerifier(replace(TOKENS, leeway_s=0.0)), fresh_for_s=0.2),
-        manifest=Manifest({digest(TRUSTED): TRUSTED}),
-        settings=EdgeSettings(
-            timeout_s=1.0,
-            connection_init_timeout_s=0.5,
-            recheck_s=0.05,
-            heartbeat_s=0.2,
-            allowed_origins=(ORIGIN,),
-        ),
-    )
+@asynccontextmanager
+async def serving(edge: Edge, desk: AdminDeps) -> AsyncIterator[Live]:
+    """`edge` on a loopback port, with everything around it that the application has."""
     endpoint = GraphQLEndpoint(edge)
     application = Starlette(
         routes=[
@@ -106,16 +96,50 @@ async def live(database: Database) -> AsyncIterator[Live]:
     )
     listener = bind("127.0.0.1", 0)
     server = make_server(application)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    running = asyncio.create_task(server.serve(sockets=[listener]))
     async with asyncio.timeout(10):
-        while not server.started and not serving.done():  # noqa: ASYNC110 # uvicorn tells in no other way
+        while not server.started and not running.done():  # noqa: ASYNC110 # uvicorn tells in no other way
             await asyncio.sleep(0.01)
     url = url_of(listener)
     async with httpx.AsyncClient(base_url=url, timeout=20) as client:
         yield Live(url, desk, edge, client)
     await edge.drain()
     server.should_exit = True
-    await serving
+    await running
+
+
+def sessions_of(desk: AdminDeps) -> Sessions:
+    return Sessions(desk, TokenVerifier(replace(TOKENS, leeway_s=0.0)), fresh_for_s=0.2)
+
+
+@pytest.fixture(scope="session")
+async def live(database: Database) -> AsyncIterator[Live]:
+    """The toy schema, with short times so that tests need not wait."""
+    desk = Desk(database)
+    edge = Edge(
+        toy_schema(Guard()),
+        cast("Deps", desk),
+        sessions_of(desk),
+        manifest=Manifest({digest(TRUSTED): TRUSTED}),
+        settings=EdgeSettings(
+            timeout_s=1.0,
+            connection_init_timeout_s=0.5,
+            recheck_s=0.05,
+            heartbeat_s=0.2,
+            allowed_origins=(ORIGIN,),
+        ),
+    )
+    async with serving(edge, desk) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+async def real(database: Database) -> AsyncIterator[Live]:
+    """The schema that the service answers with."""
+    async with deps_on(database) as deps:
+        edge = Edge(make_schema(), deps, sessions_of(deps), settings=EdgeSettings(timeout_s=5.0))
+        async with serving(edge, deps) as running:
+            yield running
 
 
 @pytest.fixture(autouse=True)
