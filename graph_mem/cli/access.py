@@ -17,6 +17,7 @@ from graph_mem.local.home import Address
 from graph_mem.local.java import find_java
 from graph_mem.local.server import Engine, LocalServer
 from graph_mem.store.db import Database
+from graph_mem.store.server import inspect, require
 
 LOCAL_ORGANIZATION = "local"
 """The organization that `up` makes, and its owner: what commands use when nobody is named."""
@@ -96,3 +97,12 @@ async def open_database(settings: Settings) -> AsyncGenerator[Database]:
         yield database
     finally:
         await database.close()
+
+
+async def require_suitable(settings: Settings) -> None:
+    """Refuse a Neo4j that is not enough for us.
+
+    Errors: UnsuitableServer, DatabaseUnavailable.
+    """
+    async with open_database(settings) as database:
+        require(await inspect(database))

@@ -14,11 +14,10 @@ from rich.text import Text
 from graph_mem import app
 from graph_mem.api.tokens import issue
 from graph_mem.cli import serving
-from graph_mem.cli.access import local_server, open_database, with_address, with_signing_key
+from graph_mem.cli.access import local_server, open_database, require_suitable, with_address, with_signing_key
 from graph_mem.cli.logs import configure_logging
 from graph_mem.cli.output import Output
 from graph_mem.cli.people import Desk
-from graph_mem.cli.processes import check
 from graph_mem.config import Settings
 from graph_mem.core.model import Role
 from graph_mem.errors import SetupError
@@ -78,7 +77,7 @@ class Foreground:
         if address is None:
             return
         settings = with_address(self._settings, address)
-        await check(settings)
+        await require_suitable(settings)
         await app.prepare(settings)
         ready = Ready(graphql=f"{serving.url_of(listener)}/graphql", token=await local_token(settings), neo4j=address)
         api = serving.make_server(app.build(settings, work=True))

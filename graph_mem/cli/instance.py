@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
+from graph_mem.cli.output import DataDirOption, HostOption, JsonOption, Output, PortOption, settings_for
 from graph_mem.errors import SetupError
 from graph_mem.local.folder import DataFolder
 from graph_mem.local.server import tail
@@ -21,8 +21,6 @@ commands = typer.Typer()
 
 DOWN_TIMEOUT_S = 180.0
 POLL_S = 0.1
-PortOption = Annotated[int | None, typer.Option("--port", help="Port of the API; 0 is any free one.")]
-HostOption = Annotated[str | None, typer.Option("--host", help="Address the API listens on.")]
 
 
 @commands.command()

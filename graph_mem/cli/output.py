@@ -18,6 +18,11 @@ DataDirOption = Annotated[
     Path | None, typer.Option("--data-dir", help="Where the instance keeps its state.", show_default=False)
 ]
 
+HostOption = Annotated[str | None, typer.Option("--host", help="Address the API listens on.", show_default=False)]
+PortOption = Annotated[
+    int | None, typer.Option("--port", help="Port of the API; 0 is any free one.", show_default=False)
+]
+
 
 class Output:
     """Tables for people on stdout, or one JSON document for programs; everything else goes to stderr."""

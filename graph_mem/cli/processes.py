@@ -6,11 +6,8 @@ import typer
 from rich.text import Text
 
 from graph_mem.cli import serving
-from graph_mem.cli.access import complete, open_database
-from graph_mem.cli.instance import HostOption, PortOption
-from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
-from graph_mem.config import Settings
-from graph_mem.store.server import inspect, require
+from graph_mem.cli.access import complete, require_suitable
+from graph_mem.cli.output import DataDirOption, HostOption, JsonOption, Output, PortOption, settings_for
 
 commands = typer.Typer()
 
@@ -31,7 +28,7 @@ def serve(
 
     async def main() -> None:
         stop = serving.stop_event()
-        await check(settings)
+        await require_suitable(settings)
         await app.prepare(settings)
         api = serving.make_server(app.build(settings))
         running = asyncio.create_task(api.serve(sockets=[listener]), name="api")
@@ -58,7 +55,7 @@ def worker(as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
 
     async def main() -> None:
         stop = serving.stop_event()
-        await check(settings)
+        await require_suitable(settings)
         await app.prepare(settings)
         output.show({"working": True}, Text("Working; Ctrl-C stops."))
         await app.run_worker(settings, stop)
@@ -75,14 +72,8 @@ def migrate(as_json: JsonOption = False, data_dir: DataDirOption = None) -> None
     settings = complete(settings_for(data_dir))
 
     async def main() -> list[str]:
-        await check(settings)
+        await require_suitable(settings)
         return await app.prepare(settings)
 
     applied = serving.run(main())
     output.show({"applied": applied}, Text(f"Applied: {', '.join(applied)}" if applied else "Nothing to apply."))
-
-
-async def check(settings: Settings) -> None:
-    """Refuse a Neo4j that is not enough for us."""
-    async with open_database(settings) as database:
-        require(await inspect(database))
