@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from graph_mem.api.schema import make_schema
 from graph_mem.api.session import Sessions
 from graph_mem.api.tokens import TokenSettings, TokenVerifier
 from graph_mem.config import Settings
+from graph_mem.core.context import Limits
 from graph_mem.core.retrieval import RetrievalConfig
 from graph_mem.errors import SetupError
 from graph_mem.local.artifacts import Cache, read_lock
@@ -37,7 +39,7 @@ from graph_mem.models.recognizers import load_recognizer
 from graph_mem.models.remote import RemoteEncoder
 from graph_mem.models.sentence import load_sentence_transformer
 from graph_mem.models.tokens import RememberedCounts, load_tokenizer
-from graph_mem.services import Deps, embedding, health
+from graph_mem.services import Deps, embedding, health, scratch
 from graph_mem.services.capture import PROCESS
 from graph_mem.services.health import ServiceState
 from graph_mem.services.processing import fail, process
@@ -50,7 +52,7 @@ from graph_mem.store.db import Database
 from graph_mem.store.migrate import migrate
 
 HANDLERS = {PROCESS: Handler(process, fail), EMBED: Handler(embedding.embed, embedding.fail)}
-DUTIES: tuple[Duty, ...] = ()
+DUTIES: tuple[Duty, ...] = (Duty("sweep scratch", 300.0, scratch.sweep),)
 
 
 def folder(name: str) -> Path:
@@ -126,10 +128,13 @@ async def opened(settings: Settings, *, light: bool = False, start_model: bool =
             db=db,
             embedder=embedder,
             extractor=Extractor(await asyncio.to_thread(load_recognizer, settings.extractor)),
-            tokenizer=RememberedCounts(await asyncio.to_thread(lambda: load_tokenizer(model_folder(settings)))),
+            tokenizer=RememberedCounts(
+                await asyncio.to_thread(lambda: load_tokenizer(settings.tokenizer or model_folder(settings)))
+            ),
             settings=SettingsCache(db, retrieval=defaults),
             traces=traces,
             wakeups=Wakeups(),
+            limits=Limits(pin_tokens=settings.pin_tokens, scratch_ttl=timedelta(hours=settings.scratch_hours)),
         )
 
 

@@ -93,6 +93,18 @@ class Settings(BaseSettings):
         default="rules", description="Entity extractor: `rules`, `spacy:NAME`, or `gliner:NAME` (name or folder)."
     )
 
+    tokenizer: str | None = Field(
+        default=None,
+        description=(
+            "Tokenizer that context budgets are counted with: a `tokenizer.json`, a folder with one, or a name in this "
+            "machine's cache; if absent, the default embedding model's."
+        ),
+    )
+    pin_tokens: int = Field(
+        default=2000, ge=50, description="Tokens above which a single pinned memory is cut at a paragraph."
+    )
+    scratch_hours: float = Field(default=24.0, gt=0, description="Hours a note of a run is kept if the run never ends.")
+
     worker_concurrency: int = Field(default=2, ge=1, description="Jobs one worker process works on at once.")
     trace_retention_days: int = Field(default=90, ge=1, description="Days a search trace is kept.")
 
