@@ -181,7 +181,7 @@ def build(settings: Settings, *, work: bool = False) -> Starlette:
             app.state.graphql = GraphQLEndpoint(edge)
             stack.push_async_callback(edge.drain)
             if work:
-                await stack.enter_async_context(working(deps))
+                await stack.enter_async_context(working(deps, concurrency=settings.worker_concurrency))
             yield
 
     return Starlette(
@@ -217,18 +217,19 @@ async def _ready(request: Request) -> JSONResponse:
 
 
 @asynccontextmanager
-async def working(deps: Deps) -> AsyncGenerator[Worker]:
-    """A worker at work for as long as the context lasts; at the end it finishes what it holds."""
-    worker = Worker(deps, HANDLERS, duties=DUTIES)
-    running = asyncio.create_task(worker.run(), name="worker")
+async def working(deps: Deps, *, concurrency: int) -> AsyncGenerator[None]:
+    """Workers at work for as long as the context lasts; at the end they finish what they hold."""
+    workers = [Worker(deps, HANDLERS, duties=() if number else DUTIES) for number in range(concurrency)]
+    running = [asyncio.create_task(worker.run(), name=f"worker {number}") for number, worker in enumerate(workers)]
     try:
-        yield worker
+        yield
     finally:
-        worker.stop()
-        await running
+        for worker in workers:
+            worker.stop()
+        await asyncio.gather(*running)
 
 
 async def run_worker(settings: Settings, until: asyncio.Event) -> None:
     """Work on jobs of the database until `until` is set."""
-    async with opened(settings) as deps, working(deps):
+    async with opened(settings) as deps, working(deps, concurrency=settings.worker_concurrency):
         await until.wait()

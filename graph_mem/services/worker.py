@@ -113,7 +113,7 @@ class Worker:
             await handler.run(self._deps, batch, lease=lease)
         except DatabaseUnavailable:
             raise
-        except EmbedderUnavailable as error:
+        except EMBEDDING_ERRORS as error:
             await self._put_off(handler, batch, lease, error)
         except Exception as error:  # noqa: BLE001 # whatever it is, the record says so and the worker goes on
             if len(batch) == 1:
