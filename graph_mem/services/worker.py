@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from graph_mem.core.model import OrganizationId
-from graph_mem.errors import DatabaseUnavailable, EmbedderUnavailable, OperationTimeout
-from graph_mem.models.embedder import EmbedderState
+from graph_mem.errors import DatabaseUnavailable, OperationTimeout
+from graph_mem.models.embedder import EMBEDDING_ERRORS, EmbedderState
 from graph_mem.services import Deps
 from graph_mem.store import jobs
 from graph_mem.store.db import Tx
