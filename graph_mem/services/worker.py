@@ -17,7 +17,7 @@ from graph_mem.store.jobs import Job
 _log = logging.getLogger(__name__)
 
 _BATCH = 32
-_LEASE_MS = 60_000
+_LEASE_MS = 30_000
 _POLL_S = 0.5
 _AWAY_S = 2.0
 _GIVE_UP_AFTER = 3
