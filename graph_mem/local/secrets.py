@@ -2,24 +2,22 @@
 
 import os
 import secrets
+import tempfile
+from contextlib import suppress
 from pathlib import Path
-
-OWNER_ONLY = 0o600
 
 
 def keep_secret(path: Path, *, size_bytes: int = 32) -> str:
-    """The secret in this file, made now if there is none. Two processes that ask at once get the same one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """The secret in this file, made now if there is none. All who ask at once get the same one."""
     if not path.exists():
-        draft = path.with_name(f"{path.name}.{os.getpid()}")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNER_ONLY), "w") as file:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # mkstemp's files are their user's alone; a link appears whole, and never in the place of another.
+        descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+        with os.fdopen(descriptor, "w") as file:
             file.write(secrets.token_urlsafe(size_bytes))
             file.flush()
             os.fsync(file.fileno())
-        try:
+        with suppress(FileExistsError):
             os.link(draft, path)
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
+        Path(draft).unlink()
     return path.read_text()
