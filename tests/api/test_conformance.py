@@ -43,22 +43,22 @@ def node() -> str:
     return found
 
 
-async def run(*command: str, **environment: str) -> tuple[int, str]:
+async def run(*command: str, folder: Path, **environment: str) -> tuple[int, str]:
     process = await asyncio.create_subprocess_exec(
         *command,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         env=os.environ | environment,
-        cwd=AUDIT.parent,
+        cwd=folder,
     )
     output, _ = await process.communicate()
     assert process.returncode is not None
     return process.returncode, output.decode()
 
 
-async def test_audits_of_graphql_http_find_nothing_unexplained(real: Live) -> None:
+async def test_audits_of_graphql_http_find_nothing_unexplained(real: Live, tmp_path: Path) -> None:
     token = real.token(await real.member())
-    status, output = await run(node(), str(AUDIT), f"{real.url}/graphql", token)
+    status, output = await run(node(), str(AUDIT), f"{real.url}/graphql", token, folder=tmp_path)
     assert status == 0, output
     result: dict[str, Any] = json.loads(output.splitlines()[-1])
     assert result["audits"] >= 60
@@ -68,7 +68,7 @@ async def test_audits_of_graphql_http_find_nothing_unexplained(real: Live) -> No
     assert by_status["notice"] == DECLINED
 
 
-async def test_schemathesis_finds_no_server_error(real: Live) -> None:
+async def test_schemathesis_finds_no_server_error(real: Live, tmp_path: Path) -> None:
     """Every field of every root type, with generated arguments, as an owner."""
     token = real.token(await real.member(role=Role.OWNER))
     status, output = await run(
@@ -88,6 +88,7 @@ async def test_schemathesis_finds_no_server_error(real: Live) -> None:
         "--phases",
         "fuzzing",
         "--no-color",
+        folder=tmp_path,
         SCHEMATHESIS_HOOKS="checks",
         PYTHONPATH=str(AUDIT.parent),
     )
