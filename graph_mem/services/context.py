@@ -113,7 +113,8 @@ async def rebuild(deps: Deps, principal: Principal, trace: RunTrace) -> Rebuilt:
 
 
 def _checked(deps: Deps, request: Request) -> str:
-    check_text(request.instruction, path=("instruction",), max_bytes=_MAX_INSTRUCTION_BYTES)
+    if request.semantic_tail:
+        check_text(request.instruction, path=("instruction",), max_bytes=_MAX_INSTRUCTION_BYTES)
     if not 1 <= request.budget_tokens <= deps.limits.budget_tokens:
         raise InvalidInput(
             f"The budget is {request.budget_tokens} tokens, expected 1 to {deps.limits.budget_tokens}.",

@@ -267,7 +267,13 @@ class TestBudget:
 
     @pytest.mark.parametrize(
         "given",
-        [{"budget_tokens": 0}, {"budget_tokens": 10**9}, {"run": ""}, {"run": "x" * 201}, {"instruction": "a\0"}],
+        [
+            {"budget_tokens": 0},
+            {"budget_tokens": 10**9},
+            {"run": ""},
+            {"run": "x" * 201},
+            {"instruction": "a\0", "semantic_tail": True},
+        ],
     )
     async def test_a_request_that_cannot_be_is_refused(
         self, deps: Deps, org: Company, given: dict[str, object]
