@@ -17,7 +17,7 @@ from graph_mem.core.versions import MIN_CHARS, Merge, is_new_version, merge_vers
 from graph_mem.core.vocabulary import Vocabulary
 from graph_mem.services import Deps
 from graph_mem.services.capture import PROCESS
-from graph_mem.store import audit, folding, jobs, memories, runs, standing
+from graph_mem.store import audit, folding, jobs, memories, runs, standing, tenants
 from graph_mem.store.db import Tx
 from graph_mem.store.folding import Edition
 from graph_mem.store.jobs import NewJob
@@ -95,16 +95,14 @@ async def _recalled(case: Case) -> bool:
     memory, source = case.memory, case.memory.source
     places = [Place(memory.place.org_id, scope, owner) for scope in memory.place.scope.chain()
               for owner in {memory.place.owner_id, None}]  # fmt: skip
-    origin = None
+    origin, author = None, await _author(case)
     if source.run_id is not None:
-        origin = await runs.held(case.tx, case.acting, run_id=source.run_id, text_hash=case.text_hash)
+        origin = await runs.held(case.tx, author, run_id=source.run_id, text_hash=case.text_hash)
     if origin is None and source.kind is not SourceKind.RECALLED:
         return False
-    origin = origin or await folding.current_copy(
-        case.tx, case.acting, memory.id, places=places, text_hash=case.text_hash
-    )
+    origin = origin or await folding.current_copy(case.tx, author, memory.id, places=places, text_hash=case.text_hash)
     named = dict.fromkeys(_RECORD_ID.findall(memory.text or ""))
-    origin = origin or await folding.seen(case.tx, case.acting, list(named)[:_MOST_IDS])
+    origin = origin or await folding.seen(case.tx, author, list(named)[:_MOST_IDS])
     await standing.retire(case.tx, case.acting, [memory.id], to=Standing.FOLDED, at=case.at)
     if origin is None or not origin.startswith("mem_"):
         await folding.rest(case.tx, case.acting, memory.id)
@@ -114,6 +112,16 @@ async def _recalled(case: Case) -> bool:
     if origin is not None and await folding.reinforce(case.tx, case.acting, origin, at=case.at):
         await audit.append(case.tx, memory.place, _event(case, origin, "strengthened", {"recalled": memory.id}))
     return True
+
+
+async def _author(case: Case) -> Principal:
+    """Who saved the memory, with what they may read today: what they name and may not see is as good as unknown.
+
+    One who has left reads nothing but what the whole organization does.
+    """
+    org_id, user_id = case.memory.place.org_id, case.memory.source.author
+    found = await tenants.load_principal(case.tx, org_id=org_id, user_id=user_id)
+    return found or Principal(org_id, user_id, Role.AGENT)
 
 
 async def _copied(case: Case, copy: RecordId) -> bool:

@@ -1,12 +1,14 @@
 """History: one node for each event in a record's life, connected to nothing, so that it outlives the record."""
 
 import json
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
-from graph_mem.core.model import Event, Page, Place, Principal
+from graph_mem.core.model import Event, Page, Place, Principal, is_id
 from graph_mem.store.db import Row, Tx, rows
 from graph_mem.store.times import instant, ms
-from graph_mem.store.visibility import access, admitted, place_properties, visible
+from graph_mem.store.visibility import PLACE, access, admitted, place_properties, visible
 
 APPEND = """
 UNWIND $events AS new
@@ -20,6 +22,11 @@ RETURN e {{.id, .org, .owner, .level, .clientId, .dealId, .recordId, .at, .by, .
   .strength}} AS node
 """
 
+NAMED = f"""
+MATCH (r:Memory|Fact) WHERE r.id IN $ids AND {visible("r")}
+RETURN r {{.id, {PLACE}}} AS node
+"""
+
 
 async def append(tx: Tx, place: Place, *events: Event) -> None:
     """Add `events` of records at `place` to their history."""
@@ -29,11 +36,37 @@ async def append(tx: Tx, place: Place, *events: Event) -> None:
 async def history(tx: Tx, principal: Principal, record_id: str, page: Page) -> list[Event]:
     """What happened to a record, oldest first; one event more than `page.first` when there are more.
 
+    Other records are named to whoever may see them.
     Page keys: (at, id). The events of an erased record are still here.
     """
     at, id = page.after or (None, None)
     found = await rows(tx, HISTORY, id=record_id, afterAt=at, afterId=id, limit=page.first + 1, **access(principal))
-    return admitted(principal, (row["node"] for row in found), _event)
+    events = admitted(principal, (row["node"] for row in found), _event)
+    others = sorted({id for event in events for id in _others(event)})
+    if not others:
+        return events
+    named = await rows(tx, NAMED, ids=others, **access(principal))
+    seen = set(admitted(principal, (row["node"] for row in named), lambda node: str(node["id"])))
+    return [_discreet(event, seen) for event in events]
+
+
+def _others(event: Event) -> list[str]:
+    """The other records that an event names."""
+    values = (event.detail or {}).values()
+    return [one for one in values if isinstance(one, str) and is_id(one, "mem", "fact") and one != event.record_id]
+
+
+def _discreet(event: Event, seen: Collection[str]) -> Event:
+    """`event` without the records, and the link to them, that its reader may not see."""
+    hidden = {id for id in _others(event) if id not in seen}
+    if not hidden or event.detail is None:
+        return event
+    kept = {
+        name: value
+        for name, value in event.detail.items()
+        if name != "relation" and not (isinstance(value, str) and value in hidden)
+    }
+    return replace(event, detail=kept or None)
 
 
 def _properties(event: Event) -> dict[str, Any]:

@@ -67,8 +67,8 @@ WITH m ORDER BY m.id DESC LIMIT $limit
 RETURN {memory_columns("m")} AS node
 """
 RELATED = f"""
-MATCH (:Entity {{id: $id}})<-[:MENTIONS]-(m:Memory)-[:MENTIONS]->(e:Entity)
-WHERE {visible("m")} AND {visible("e")} AND m.standing = 'CURRENT' AND e.id <> $id
+MATCH (named:Entity {{id: $id}})<-[:MENTIONS]-(m:Memory)-[:MENTIONS]->(e:Entity)
+WHERE {visible("named")} AND {visible("m")} AND {visible("e")} AND m.standing = 'CURRENT' AND e.id <> $id
 WITH e, count(DISTINCT m) AS together
 WHERE $afterTogether IS NULL OR together < $afterTogether OR (together = $afterTogether AND e.id > $afterId)
 WITH e, together ORDER BY together DESC, e.id LIMIT $limit

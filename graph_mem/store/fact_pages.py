@@ -9,7 +9,7 @@ from graph_mem.store.db import Tx, row, rows
 from graph_mem.store.entities import entity_of
 from graph_mem.store.records import fact_columns, fact_of, memory_columns, memory_of
 from graph_mem.store.times import ms
-from graph_mem.store.visibility import access, admitted, visible
+from graph_mem.store.visibility import access, admitted, counted, per_place, visible
 
 _WANTED: LiteralString = f"""
 {visible("f")} AND ($scope IS NULL OR f.scope = $scope) AND f.standing IN $standings
@@ -42,7 +42,7 @@ RETURN {fact_columns("f")} AS node
 """
 
 PAGE = f"MATCH (f:Fact) WHERE {_WANTED} AND ({_IN_TIME}) {_NEWEST}"
-COUNT = f"MATCH (f:Fact) WHERE {_WANTED} AND ({_IN_TIME}) RETURN count(*) AS total"
+COUNT = f"MATCH (f:Fact) WHERE {_WANTED} AND ({_IN_TIME}) {per_place('f')}"
 OF_MEMORY = f"""
 MATCH (m:Memory {{id: $id}})-[:STATES]->(f:Fact) WHERE {visible("m")} AND {visible("f")} AND f.standing <> 'ERASED'
 {_NEWEST}
@@ -100,8 +100,7 @@ async def page(tx: Tx, principal: Principal, filter: Filter, page: Page) -> list
 
 async def count(tx: Tx, principal: Principal, filter: Filter) -> int:
     """How many facts the list holds in all."""
-    found = await row(tx, COUNT, **filter.parameters(principal))
-    return found["total"] if found else 0
+    return counted(principal, await rows(tx, COUNT, **filter.parameters(principal)), "a count of facts")
 
 
 async def of_memory(tx: Tx, principal: Principal, id: RecordId, page: Page) -> list[Fact]:

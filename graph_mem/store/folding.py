@@ -11,7 +11,7 @@ from graph_mem.core.words import pieces
 from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.records import memory_columns, memory_of
 from graph_mem.store.times import instant, ms
-from graph_mem.store.visibility import access, admitted, visible
+from graph_mem.store.visibility import PLACE, access, admitted, visible
 
 # A folded memory waits for nothing: its words lead to the one that stands for it.
 _AT_REST: LiteralString = (
@@ -56,11 +56,11 @@ MERGE (m)-[:STATES]->(kept)
 """
 CURRENT_COPY = f"""
 MATCH (m:Memory) WHERE m.dedupKey IN $keys AND m.id <> $id AND {visible("m")}
-RETURN m.id AS id LIMIT 1
+RETURN m {{.id, {PLACE}}} AS node LIMIT 1
 """
 SEEN = f"""
 MATCH (r:Memory|Fact) WHERE r.id IN $ids AND {visible("r")} AND r.standing <> 'ERASED'
-RETURN r.id AS id
+RETURN r {{.id, {PLACE}}} AS node
 """
 REMEMBER = f"""
 MATCH (m:Memory {{id: $id}}) WHERE {visible("m")}
@@ -141,13 +141,14 @@ async def current_copy(
     """Another current memory with this text at one of `places`."""
     keys = [f"{place.partition_token}|{place.scope_token}|{text_hash}" for place in places]
     found = await row(tx, CURRENT_COPY, id=id, keys=keys, **access(principal))
-    return RecordId(found["id"]) if found else None
+    return next(iter(admitted(principal, [found["node"]], _id)), None) if found else None
 
 
 async def seen(tx: Tx, principal: Principal, ids: Sequence[str]) -> RecordId | None:
     """The first of `ids` that names a record `principal` may see."""
-    known = {one["id"] for one in await rows(tx, SEEN, ids=list(ids), **access(principal))}
-    return next((RecordId(id) for id in ids if id in known), None)
+    found = await rows(tx, SEEN, ids=list(ids), **access(principal))
+    known = set(admitted(principal, (one["node"] for one in found), _id))
+    return next((id for id in map(RecordId, ids) if id in known), None)
 
 
 async def remember(tx: Tx, principal: Principal, id: RecordId, *, fingerprints: Sequence[str]) -> None:
@@ -204,6 +205,10 @@ async def version_at(tx: Tx, principal: Principal, id: RecordId, *, at: datetime
     found = await row(tx, VERSION_AT, id=id, at=ms(at), **access(principal))
     former = admitted(principal, [found["node"]], version_of) if found else []
     return former[0] if former else None
+
+
+def _id(node: Row) -> RecordId:
+    return RecordId(node["id"])
 
 
 def version_of(node: Row) -> MemoryVersion:

@@ -17,7 +17,7 @@ from graph_mem.core.changes import (
 )
 from graph_mem.core.model import Principal
 from graph_mem.store.db import Row, Tx, rows
-from graph_mem.store.visibility import access, visible
+from graph_mem.store.visibility import access, admit, place_of, visible
 
 # `embedding` never changes by a decision, `lock` means nothing.
 _PROPERTIES: LiteralString = "{.*, embedding: null, lock: null}"
@@ -122,7 +122,11 @@ async def around(tx: Tx, principal: Principal, ids: Collection[str]) -> set[str]
 async def image(tx: Tx, principal: Principal, ids: Collection[str]) -> Image:
     """The nodes `ids` (slots by their key) with their chunks, rehearsals and links, as they are now."""
     given = {"ids": sorted(ids), **access(principal)}
-    nodes = {NodeRef(row["label"], row["id"]): _present(row["properties"]) for row in await rows(tx, NODES, **given)}
+    nodes = {
+        NodeRef(row["label"], row["id"]): _present(row["properties"])
+        for row in await rows(tx, NODES, **given)
+        if admit(principal, place_of(row["properties"]), row["id"])
+    }
     edges = {_edge_ref(row): _present(row["properties"]) for row in await rows(tx, EDGES, **given)}
     return Image(nodes, edges)
 

@@ -26,10 +26,10 @@ from graph_mem.core.model import (
 from graph_mem.core.tags import tags
 from graph_mem.core.vectors import Vectors
 from graph_mem.core.words import pieces
-from graph_mem.store.db import Tx, row, rows
+from graph_mem.store.db import Tx, rows
 from graph_mem.store.records import interval_properties, memory_columns, memory_of
 from graph_mem.store.times import instant, ms
-from graph_mem.store.visibility import access, admitted, place_properties, visible
+from graph_mem.store.visibility import access, admitted, counted, per_place, place_properties, visible
 
 CREATE = """
 UNWIND $memories AS new
@@ -55,11 +55,11 @@ COUNT = f"""
 MATCH (m:Memory) WHERE {visible("m")} AND m.standing IN $standings
   AND ($scope IS NULL OR m.scope = $scope) AND ($labels IS NULL OR m.label IN $labels)
   AND m.createdAt >= $from AND m.createdAt < $to
-RETURN count(*) AS total
+{per_place("m")}
 """
 PENDING = f"""
 MATCH (m:Memory) WHERE {visible("m")} AND m.processing IN ['SAVED', 'PROCESSING'] AND m.standing <> 'ERASED'
-RETURN count(*) AS pending
+{per_place("m")}
 """
 VERSIONS = f"""
 MATCH (m:Memory {{id: $id}}) WHERE {visible("m")}
@@ -270,14 +270,12 @@ async def page(tx: Tx, principal: Principal, filter: Filter, page: Page) -> list
 
 async def count(tx: Tx, principal: Principal, filter: Filter) -> int:
     """How many memories the list holds in all."""
-    found = await row(tx, COUNT, **filter.parameters(principal))
-    return found["total"] if found else 0
+    return counted(principal, await rows(tx, COUNT, **filter.parameters(principal)), "a count of memories")
 
 
 async def pending(tx: Tx, principal: Principal) -> int:
     """How many memories that `principal` may see are not READY or FAILED yet."""
-    found = await row(tx, PENDING, **access(principal))
-    return found["pending"] if found else 0
+    return counted(principal, await rows(tx, PENDING, **access(principal)), "a count of pending memories")
 
 
 async def versions(tx: Tx, principal: Principal, id: RecordId, page: Page) -> list[MemoryVersion]:

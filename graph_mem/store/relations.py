@@ -20,7 +20,7 @@ from graph_mem.core.model import (
 from graph_mem.errors import NotFound
 from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.times import instant, ms
-from graph_mem.store.visibility import access, admitted, place_of, visible
+from graph_mem.store.visibility import access, admit, admitted, place_of, visible
 
 _ENDS = f"""
 UNWIND $links AS new
@@ -96,10 +96,11 @@ KEPT = f"""
 UNWIND $ids AS id
 MATCH (m:Memory|Fact {{id: id}}) WHERE {visible("m")} AND m.standing <> 'ERASED'
 CALL (m) {{
-  OPTIONAL MATCH (m)-[:FOLDED_INTO*1..20]->(kept:Memory) WHERE kept.standing <> 'FOLDED'
+  OPTIONAL MATCH (m)-[:FOLDED_INTO*1..20]->(kept:Memory) WHERE kept.standing <> 'FOLDED' AND {visible("kept")}
   RETURN kept ORDER BY kept.id LIMIT 1
 }}
-RETURN id, coalesce(kept.id, m.id) AS kept
+WITH id, coalesce(kept, m) AS kept
+RETURN id, kept {{.id, .org, .owner, .level, .clientId, .dealId}} AS node
 """
 BYPASS = f"""
 MATCH (a:Fact {{id: $newer}})-[r:SUPERSEDES]->(b:Fact {{id: $older}}) WHERE {visible("a")} AND {visible("b")}
@@ -175,7 +176,11 @@ async def retiring_links(tx: Tx, principal: Principal, id: RecordId) -> int:
 async def kept(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> dict[RecordId, RecordId]:
     """For each of `ids` that `principal` may see, the record that stands for it: itself unless it was folded."""
     found = await rows(tx, KEPT, ids=sorted(set(ids)), **access(principal))
-    return {RecordId(one["id"]): RecordId(one["kept"]) for one in found}
+    return {
+        RecordId(one["id"]): RecordId(one["node"]["id"])
+        for one in found
+        if admit(principal, place_of(one["node"]), one["node"]["id"])
+    }
 
 
 async def bypass(tx: Tx, principal: Principal, *, newer: RecordId, older: RecordId) -> None:

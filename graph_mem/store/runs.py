@@ -98,8 +98,9 @@ async def held(tx: Tx, principal: Principal, *, run_id: str, text_hash: str) -> 
     """The record that a text comes from, if a context of this caller's run held it."""
     key = _run_key(principal.org_id, run_id)
     found = await row(tx, HELD, runKey=key, user=principal.user_id, hash=text_hash, **access(principal))
-    own = found is not None and admit(principal, place_of(found["node"]), found["node"]["id"])
-    return RecordId(found["id"]) if found is not None and own else None
+    if found is None or not admit(principal, place_of(found["node"]), found["node"]["id"]):
+        return None
+    return RecordId(found["id"])
 
 
 async def forget(tx: Tx, *, org_id: OrganizationId, record_ids: Sequence[RecordId]) -> int:

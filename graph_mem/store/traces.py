@@ -5,7 +5,7 @@ may see it, and whoever may see all of that. Erasing a record takes the query ou
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, LiteralString
@@ -23,7 +23,7 @@ from graph_mem.core.retrieval import (
 )
 from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.times import instant, ms
-from graph_mem.store.visibility import access
+from graph_mem.store.visibility import access, security_events
 
 _MAX_KINDS = 64
 
@@ -57,7 +57,7 @@ ACCESS = """
 MATCH (t:AccessEntry) WHERE t.org = $org AND t.at >= $from AND t.at < $to AND ($all OR t.by = $user)
   AND ($modes IS NULL OR t.mode IN $modes) AND ($by IS NULL OR t.by = $by)
   AND ($beforeAt IS NULL OR t.at < $beforeAt OR (t.at = $beforeAt AND t.id < $beforeId))
-RETURN t {.id, .at, .by, .action, .mode, .recordId, .allowed, traceId: CASE WHEN t:Trace THEN t.id END} AS node
+RETURN t {.id, .org, .at, .by, .action, .mode, .recordId, .allowed, traceId: CASE WHEN t:Trace THEN t.id END} AS node
 ORDER BY t.at DESC, t.id DESC LIMIT $limit
 """
 LOG_ACCESS = """
@@ -126,7 +126,8 @@ async def write(tx: Tx, saved: Sequence[Saved], strengthened: Sequence[Strengthe
 async def by_id(tx: Tx, principal: Principal, id: str) -> tuple[Trace, int] | None:
     """A trace that `principal` may see, and how much of its ranking was handed out."""
     found = await row(tx, BY_ID, id=id, **_caller(principal))
-    return (trace_of(found["node"]), found["node"]["served"]) if found else None
+    nodes = _told(principal, [found["node"]] if found else [])
+    return (trace_of(nodes[0]), nodes[0]["served"]) if nodes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ class Between:
 async def page(tx: Tx, principal: Principal, between: Between, page: Page) -> list[tuple[Trace, int]]:
     """Traces, newest first, each with how much was handed out; one more than `page.first` when there are more."""
     found = await rows(tx, PAGE, **_caller(principal), **between.parameters(page))
-    return [(trace_of(one["node"]), one["node"]["served"]) for one in found]
+    return [(trace_of(node), node["served"]) for node in _told(principal, (one["node"] for one in found))]
 
 
 async def access_log(tx: Tx, principal: Principal, between: Between, page: Page) -> list[AccessEntry]:
@@ -167,7 +168,8 @@ async def access_log(tx: Tx, principal: Principal, between: Between, page: Page)
         by=between.by,
         **between.parameters(page),
     )
-    return [_entry(one["node"]) for one in found]
+    lines = (one["node"] for one in found)
+    return [_entry(line) for line in lines if _checked(principal, line, principal.role.sees_all_shared)]
 
 
 async def log_access(tx: Tx, org_id: OrganizationId, entries: Sequence[AccessEntry]) -> None:
@@ -179,6 +181,25 @@ async def prune(tx: Tx, org_id: OrganizationId, *, before: datetime, limit: int 
     """Delete up to `limit` lines older than `before`; returns how many."""
     found = await row(tx, PRUNE, org=org_id, before=ms(before), limit=limit)
     return found["pruned"] if found else 0
+
+
+def _told(principal: Principal, nodes: Iterable[Row]) -> list[Row]:
+    """The traces that pass the second layer: the caller's own, and those that name nothing the caller may not read."""
+    given = access(principal)
+
+    def named(node: Row) -> bool:
+        scopes = given["scopes"] is None or (not node["everywhere"] and set(node["scopes"]) <= set(given["scopes"]))
+        return scopes and set(node["partitions"]) <= set(given["partitions"])
+
+    return [node for node in nodes if _checked(principal, node, named(node))]
+
+
+def _checked(principal: Principal, node: Row, others: bool) -> bool:
+    """Whether a line may be shown: one of the caller's organization, and the caller's own unless `others` may be."""
+    if node["org"] == principal.org_id and (others or node["by"] == principal.user_id):
+        return True
+    security_events.record(principal, str(node["id"]))
+    return False
 
 
 def _caller(principal: Principal) -> dict[str, Any]:

@@ -43,6 +43,14 @@ PLACE: LiteralString = ".org, .owner, .level, .clientId, .dealId"
 """The properties that `place_of` reads, for a map projection: `m {.id, PLACE}`."""
 
 
+def per_place(alias: LiteralString) -> LiteralString:
+    """The end of a statement that counts: a row for each place, so that `counted` can check it like any other."""
+    return (
+        f"RETURN {alias}.org AS org, {alias}.owner AS owner, {alias}.level AS level, {alias}.clientId AS clientId,"
+        f" {alias}.dealId AS dealId, count(*) AS total"
+    )
+
+
 def access(principal: Principal) -> dict[str, Any]:
     """The parameters of `visible`: what `principal` may read."""
     shared = Place(principal.org_id, Scope())
@@ -88,3 +96,8 @@ def admit(principal: Principal, place: Place, what: str) -> bool:
 def admitted(principal: Principal, nodes: Iterable[Row], make: Callable[[Row], T]) -> list[T]:
     """What `make` builds of each node in `nodes` that passes the second layer."""
     return [make(node) for node in nodes if admit(principal, place_of(node), str(node.get("id")))]
+
+
+def counted(principal: Principal, groups: Iterable[Row], what: str) -> int:
+    """How many there are in the rows of `per_place` that pass the second layer."""
+    return sum(group["total"] for group in groups if admit(principal, place_of(group), what))
