@@ -1,6 +1,7 @@
 """Settings of a process: the environment, read once at the edge, as frozen values.
 
-Every setting is `GRAPH_MEM_` + its name in capitals; the README lists them all and a test compares.
+Every setting is `GRAPH_MEM_` + its name in capitals; the README lists them all and a test compares. In a container a
+setting may also be a file of that name, in small letters, among the secrets.
 """
 
 from pathlib import Path
@@ -10,11 +11,19 @@ import platformdirs
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+SECRETS = Path("/run/secrets")
+
 
 class Settings(BaseSettings):
     """Everything an operator may choose. Secrets do not show when this is printed."""
 
-    model_config = SettingsConfigDict(env_prefix="GRAPH_MEM_", frozen=True, env_ignore_empty=True, extra="forbid")
+    model_config = SettingsConfigDict(
+        env_prefix="GRAPH_MEM_",
+        frozen=True,
+        env_ignore_empty=True,
+        extra="forbid",
+        secrets_dir=SECRETS if SECRETS.is_dir() else None,
+    )
 
     data_dir: Path = Field(
         default_factory=lambda: platformdirs.user_data_path("graph-mem"),

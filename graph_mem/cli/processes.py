@@ -1,6 +1,8 @@
 """`serve`, `worker`, `migrate`: the parts of an instance, each as a process of its own."""
 
 import asyncio
+from enum import StrEnum
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -8,8 +10,16 @@ from rich.text import Text
 from graph_mem.cli import serving
 from graph_mem.cli.access import complete, require_suitable
 from graph_mem.cli.output import DataDirOption, HostOption, JsonOption, Output, PortOption, settings_for
+from graph_mem.local.artifacts import Cache, read_lock
+from graph_mem.local.weights import default_weights
+from graph_mem.models.folder import complete_model_folder
 
 commands = typer.Typer()
+
+
+class Part(StrEnum):
+    NEO4J = "neo4j"
+    MODEL = "model"
 
 
 @commands.command()
@@ -77,3 +87,19 @@ def migrate(as_json: JsonOption = False, data_dir: DataDirOption = None) -> None
 
     applied = serving.run(main())
     output.show({"applied": applied}, Text(f"Applied: {', '.join(applied)}" if applied else "Nothing to apply."))
+
+
+@commands.command()
+def fetch(
+    as_json: JsonOption = False,
+    data_dir: DataDirOption = None,
+    only: Annotated[Part | None, typer.Option("--only", help="Fetch this part alone.", show_default=False)] = None,
+) -> None:
+    """Download what an instance needs, so that the first `up` needs no network: for images and closed networks."""
+    output, settings = Output(as_json=as_json), settings_for(data_dir)
+    cache, lock = Cache(settings.cache_dir, mirror=settings.maven_mirror, console=output.notes), read_lock()
+    if only is not Part.MODEL:
+        cache.ensure(lock.of("lib", "plugin"))
+    if only is not Part.NEO4J:
+        complete_model_folder(default_weights(cache, lock))
+    output.show({"cache": str(cache.folder)}, Text(f"Complete in {cache.folder}."))

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import httpx
-from jgo.constants import MAVEN_CENTRAL_URL
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
@@ -99,8 +98,15 @@ class Cache:
 
     def __init__(self, folder: Path, *, mirror: str | None = None, console: Console | None = None) -> None:
         self.folder = folder
-        self.mirror = (mirror or MAVEN_CENTRAL_URL).rstrip("/")
+        self._mirror = mirror
         self._console = console
+
+    @property
+    def repository(self) -> str:
+        """Where downloads come from."""
+        from jgo.constants import MAVEN_CENTRAL_URL  # noqa: PLC0415 brings its whole resolver, for one constant
+
+        return (self._mirror or MAVEN_CENTRAL_URL).rstrip("/")
 
     def path(self, artifact: Artifact) -> Path:
         """Where the artifact is, or will be."""
@@ -144,7 +150,7 @@ class Cache:
         part = target.with_name(target.name + ".part")
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                receive(client, f"{self.mirror}/{artifact.path}", part, advance)
+                receive(client, f"{self.repository}/{artifact.path}", part, advance)
                 verify(part, artifact)
             except (httpx.HTTPError, ChecksumMismatch) as problem:
                 if attempt == ATTEMPTS:
@@ -158,7 +164,7 @@ class Cache:
         if isinstance(problem, ChecksumMismatch):
             return problem
         return SetupError(
-            f"{artifact.coordinate} could not be downloaded from {self.mirror}: {problem}. A Maven repository must be "
+            f"{artifact.coordinate} could not be downloaded from {self.repository}: {problem}. A Maven repository must be "
             "reachable the first time; GRAPH_MEM_MAVEN_MIRROR names another one."
         )
 
