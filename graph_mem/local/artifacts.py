@@ -164,8 +164,8 @@ class Cache:
         if isinstance(problem, ChecksumMismatch):
             return problem
         return SetupError(
-            f"{artifact.coordinate} could not be downloaded from {self.repository}: {problem}. A Maven repository must be "
-            "reachable the first time; GRAPH_MEM_MAVEN_MIRROR names another one."
+            f"{artifact.coordinate} could not be downloaded from {self.repository}: {problem}. A Maven repository must "
+            "be reachable the first time; GRAPH_MEM_MAVEN_MIRROR names another one."
         )
 
 
