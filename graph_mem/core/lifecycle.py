@@ -32,7 +32,7 @@ GATE_SIGNALS = ("recurrence", "diversity", "centrality", "confidence", "worth")
 the others may be absent and then drop out."""
 
 DEFAULT_WEIGHTS: Mapping[str, float] = {
-    "recurrence": 1.0,
+    "recurrence": 0.5,
     "diversity": 1.0,
     "centrality": 0.5,
     "confidence": 1.0,

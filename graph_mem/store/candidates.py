@@ -18,7 +18,7 @@ _LIGHT: LiteralString = (
     "m {.id, .org, .owner, .level, .clientId, .dealId, .standing, .version, .author, .createdAt, .validFrom,"
     " .validTo, .knownFrom, .knownTo, .retrievals, .queryKinds, .lastRetrievedAt, .lastValidatedAt, .centrality,"
     " .confidence, .trust, .evergreen, .startingStrength, .label, .position, .processing, .sourceKind, .importance,"
-    " .freshAt, .foldCount, pinned: EXISTS { (m)<-[:PINS]-() }}"
+    " .freshAt, .foldCount, .title, pinned: EXISTS { (m)<-[:PINS]-() }}"
 )
 
 MEMORIES = f"""
@@ -36,6 +36,12 @@ MATCH (f:Fact) WHERE f.partition = $partition AND f.standing = 'PROVISIONAL' AND
   AND (f.createdAt > $at OR f.id > $id)
 WITH f ORDER BY f.createdAt, f.id LIMIT $limit
 RETURN {fact_columns("f")} AS node, [(m:Memory)-[:STATES]->(f) | m.id][..5] AS sources
+"""
+CURRENT_FACTS = f"""
+MATCH (f:Fact) WHERE f.partition = $partition AND f.standing = 'CURRENT' AND f.createdAt >= $at AND {visible("f")}
+  AND (f.createdAt > $at OR f.id > $id)
+WITH f ORDER BY f.createdAt, f.id LIMIT $limit
+RETURN {fact_columns("f")} AS node
 """
 ENTITIES = f"""
 MATCH (e:Entity) WHERE e.partition = $partition AND e.mergedInto IS NULL AND e.name >= $name AND {visible("e")}
@@ -100,6 +106,14 @@ async def provisional(
     sources = {row["node"]["id"]: list(row["sources"]) for row in found}
     facts = admitted(principal, (row["node"] for row in found), fact_of)
     return [(fact, sources[fact.id]) for fact in facts]
+
+
+async def current_facts(tx: Tx, principal: Principal, *, partition: str, after: Cursor, limit: int) -> list[Fact]:
+    """Current facts of a partition in order of creation."""
+    found = await rows(
+        tx, CURRENT_FACTS, partition=partition, at=after.at, id=after.id, limit=limit, **access(principal)
+    )
+    return admitted(principal, (row["node"] for row in found), fact_of)
 
 
 async def entities(tx: Tx, principal: Principal, *, partition: str, after: tuple[str, str], limit: int) -> list[Entity]:
