@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from graph_mem.api.documents import digest
+from graph_mem.api.limits import Budget, RateLimiter
 from graph_mem.api.request import GRAPHQL, JSON, Refused, negotiate
 from graph_mem.core.people import DocumentPolicy
 from graph_mem.services import admin
@@ -127,6 +128,31 @@ async def test_use_of_a_key_is_noted(live: Live) -> None:
     await live.ask("{me}", token=made.secret)
     (listed,) = await admin.list_keys(live.desk, organization=who.org_id)
     assert listed.last_used_at is not None
+
+
+# Budgets
+
+
+async def test_caller_over_budget_is_told_when_to_come_back(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live.edge, "limiter", RateLimiter(Budget(burst=100, per_second=10)))
+    spender, other = live.token(await live.member()), live.token(await live.member())
+    expensive = "{leaf{many(first:90){a}}}"
+    assert (await live.ask(expensive, token=spender)).status_code == 200
+    refused = await live.ask(expensive, token=spender)
+    assert (refused.status_code, code_of(refused)) == (429, "RATE_LIMITED")
+    assert int(refused.headers["retry-after"]) >= 1
+    assert (await live.ask(expensive, token=other)).status_code == 200
+    assert (await live.ask(expensive, token=spender, accept="application/json")).status_code == 429
+
+
+async def test_new_document_pays_for_its_validation(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live.edge, "limiter", RateLimiter(Budget(burst=100, per_second=0.001)))
+    token = live.token(await live.member())
+    statuses = [
+        (await live.ask("{hello(name:" + f'"{number}{"x" * 600}"' + ")}", token=token)).status_code
+        for number in range(4)
+    ]
+    assert statuses == [200, 200, 429, 429]
 
 
 # Trusted documents
