@@ -85,6 +85,7 @@ class Foreground:
         watch = asyncio.create_task(self._keep_database_running(), name="database")
         try:
             await serving.until_started(api, serve)
+            await serving.warmed(settings)
             self._announce(ready)
             await serving.until_any(stop, serve, watch)
         finally:

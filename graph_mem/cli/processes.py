@@ -44,6 +44,7 @@ def serve(
         running = asyncio.create_task(api.serve(sockets=[listener]), name="api")
         try:
             await serving.until_started(api, running)
+            await serving.warmed(settings)
             output.show({"graphql": url}, Text(f"Serving {url}; Ctrl-C stops."))
             await serving.until_any(stop, running)
         finally:

@@ -11,7 +11,11 @@ from typing import Any, TypeVar
 import uvicorn
 from starlette.applications import Starlette
 
-from graph_mem.errors import PortInUse, SetupError
+from graph_mem import app
+from graph_mem.cli.access import open_database
+from graph_mem.config import Settings
+from graph_mem.errors import OperationTimeout, PortInUse, ServiceUnavailable, SetupError
+from graph_mem.services.warming import warm
 
 T = TypeVar("T")
 
@@ -111,3 +115,11 @@ async def until_started(server: Server, serve: asyncio.Task[None]) -> None:
         if serve.done():
             raise SetupError("The API could not be started; the log above says why.")
         await asyncio.sleep(POLL_S)
+
+
+async def warmed(settings: Settings) -> None:
+    """Return when a first search is as quick as any; a database that is away now is waited for by the service."""
+    _, profile = app.model(settings)
+    async with open_database(settings) as database:
+        with contextlib.suppress(ServiceUnavailable, OperationTimeout):
+            await warm(database, dimension=profile.dimension)

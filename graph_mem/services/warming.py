@@ -1,0 +1,38 @@
+"""Has Neo4j plan what a search asks before anybody waits for it: a first plan takes seconds, later ones none."""
+
+import numpy as np
+
+from graph_mem.core.model import OrganizationId, Principal, Role, UserId
+from graph_mem.store import search
+from graph_mem.store.db import Database
+from graph_mem.store.search import Where
+from graph_mem.store.words import Wording, wording
+
+TIMEOUT_S = 60.0
+LIMIT = 50
+NOBODY = OrganizationId("org_nobody")
+"""An organization that does not exist: everything is planned, nothing is read."""
+
+
+async def warm(db: Database, *, dimension: int) -> None:
+    """Run both legs as one who sees all of an organization asks them, and as one who sees some scopes.
+
+    Errors: ServiceUnavailable, OperationTimeout.
+    """
+    words = wording("graph memory")
+    for role in (Role.OWNER, Role.MEMBER):
+        who = Principal(NOBODY, UserId("usr_nobody"), role)
+        await _meaning(db, who, dimension=dimension)
+        if words is not None:
+            await _words(db, who, words)
+
+
+async def _meaning(db: Database, who: Principal, *, dimension: int) -> None:
+    vector = np.full(dimension, dimension**-0.5, dtype=np.float32)
+    where = Where(scopes=who.scopes)
+    await db.read(lambda tx: search.meaning(tx, who, where, vector=vector, limit=LIMIT), timeout_s=TIMEOUT_S)
+
+
+async def _words(db: Database, who: Principal, words: Wording) -> None:
+    where = Where(scopes=who.scopes)
+    await db.read(lambda tx: search.words(tx, who, where, wording=words, limit=LIMIT), timeout_s=TIMEOUT_S)
