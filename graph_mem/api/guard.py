@@ -265,13 +265,14 @@ class DocumentGuard(SchemaExtension):
         cost = CostModel(schema, document, execution.variables or {}).of(operation)
         _at_most_nodes(guard.limits.max_cost, cost)
         execution.extensions_results["cost"] = {"requested": cost, "limit": guard.limits.max_cost}
-        caller.spend(cost if self._known else cost + len(text) / CHARS_PER_UNIT)
-        if self._known is None:
-            errors = validate_document(schema, document, execution.validation_rules)
-            if errors:
-                return errors if caller.may_introspect else [_without_suggestions(error) for error in errors]
+        if self._known is not None:
+            caller.spend(cost)
+            return []
+        caller.spend(cost + len(text) / CHARS_PER_UNIT)
+        errors = validate_document(schema, document, execution.validation_rules)
+        if not errors:
             guard.memory.put(text, known)
-        return []
+        return errors if caller.may_introspect else [_without_suggestions(error) for error in errors]
 
     def _chosen(self, known: Known) -> tuple[OperationDefinitionNode, Shape]:
         # The public `operation_name` falls back to the first operation, which would run one nobody chose.

@@ -82,7 +82,7 @@ class GraphQLEndpoint:
         session = await edge.sessions.open(credential) if credential else None
         address = request.client.host if request.client else ""
         context = await edge.context(session, request_id=request_id, address=address)
-        body = await read_body(request, max_bytes=edge.settings.max_body_bytes)
+        body = await read_body(request, max_bytes=edge.settings.max_body_bytes, within_s=edge.settings.timeout_s)
         operation = parse_operation(
             decode(body),
             manifest=edge.manifest,

@@ -3,6 +3,7 @@
 The rules are those of the GraphQL-over-HTTP draft of August 2026.
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -13,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from graph_mem.api.documents import PERSISTED_QUERY_NOT_FOUND, Manifest, digest
 from graph_mem.core.people import DocumentPolicy
-from graph_mem.errors import Forbidden, GraphMemError, QueryTooComplex
+from graph_mem.errors import Forbidden, GraphMemError, OperationTimeout, QueryTooComplex
 
 GRAPHQL = "application/graphql-response+json"
 JSON = "application/json"
@@ -98,18 +99,21 @@ def bearer(authorization: str | None) -> str | None:
     return credential.strip()
 
 
-async def read_body(request: Request, *, max_bytes: int) -> bytes:
-    """The body, read no further than `max_bytes`."""
+async def read_body(request: Request, *, max_bytes: int, within_s: float) -> bytes:
+    """The body, read no further than `max_bytes` and no longer than `within_s`."""
     too_large = Refused(413, f"The body is larger than {max_bytes} bytes.", code="PAYLOAD_TOO_LARGE")
     announced = request.headers.get("content-length", "0")
     if announced.isdecimal() and int(announced[:20]) > max_bytes:
         raise too_large
     body = bytearray()
     try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > max_bytes:
-                raise too_large
+        async with asyncio.timeout(within_s):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > max_bytes:
+                    raise too_large
+    except TimeoutError:
+        raise Refused(408, f"The body did not arrive within {within_s:g} s.", code=OperationTimeout.code) from None
     except ClientDisconnect:
         raise Refused(400, "The client went away.") from None
     return bytes(body)

@@ -1,8 +1,9 @@
 """Who calls: a credential becomes a principal, once per operation; and the context that resolvers get."""
 
+import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar, cast
@@ -14,13 +15,14 @@ from graph_mem.api.limits import RateLimiter
 from graph_mem.api.tokens import TokenVerifier
 from graph_mem.core.model import OrganizationId, Principal, UserId
 from graph_mem.core.people import KEY_PREFIX, ApiKey, DocumentPolicy, secret_hash
-from graph_mem.errors import ServiceUnavailable, Unauthenticated
+from graph_mem.errors import DatabaseUnavailable, ServiceUnavailable, Unauthenticated
 from graph_mem.services import Deps, identity
 from graph_mem.services.admin import AdminDeps
 
 T = TypeVar("T")
 K = TypeVar("K")
 
+RECOGNIZED_WITHIN_S = 3.0
 FRESH_FOR_S = 2.0
 """How long a process believes what the graph said of a principal: within this a removal takes effect."""
 
@@ -107,7 +109,7 @@ class Sessions:
         found = self._principals.get(who)
         if found is None:
             asked_at = self._principals.now()
-            found = await identity.principal(self._deps, org_id=session.org_id, user_id=session.user_id)
+            found = await _in_time(identity.principal(self._deps, org_id=session.org_id, user_id=session.user_id))
             if found is None:
                 raise Unauthenticated("The token's user is no member of its organization.")
             self._principals.put(who, found, asked_at=asked_at)
@@ -117,11 +119,20 @@ class Sessions:
         found = self._keys.get(key_hash)
         if found is None:
             asked_at = self._keys.now()
-            found = await identity.api_key(self._deps, key_hash=key_hash)
+            found = await _in_time(identity.api_key(self._deps, key_hash=key_hash))
             if found is None:
                 raise Unauthenticated("The API key is not valid.")
             self._keys.put(key_hash, found, asked_at=asked_at)
         return found
+
+
+async def _in_time(asking: Awaitable[T]) -> T:
+    """The answer of the graph, which the driver would wait for longer than a caller can."""
+    try:
+        async with asyncio.timeout(RECOGNIZED_WITHIN_S):
+            return await asking
+    except TimeoutError:
+        raise DatabaseUnavailable(f"The graph did not say within {RECOGNIZED_WITHIN_S:g} s who you are.") from None
 
 
 @dataclass(slots=True)
