@@ -14,6 +14,7 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]+"
 )
+_EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 _JOINED = re.compile(r"[^\W_][_:./\\@+#~=&-]+[^\W_]")
 _TELLING = re.compile(r"[_:./\\@+#~=&]|[^\W\d_].*\d|\d.*[^\W\d_]|[a-z][A-Z]")
@@ -49,6 +50,7 @@ def _pairs(block: str) -> list[str]:
 
 def _identifier(word: str) -> list[str]:
     """The whole of an identifier joined by `_`, then the parts that the analyzer leaves together."""
+    word = _EDGES.sub("", word)
     parts = _PART.findall(word)
     if not _TELLING.search(word) or not any(part[0].isalpha() for part in parts):
         return []

@@ -55,15 +55,15 @@ def wording(text: str) -> Wording | None:
     if not words and not extra:
         return None
     cut = f"{len(text)} characters: the first {MAX_QUERY} were searched" if len(text) > MAX_QUERY else None
-    if len(words) + len(extra) > _MAX_CLAUSES:
-        kept = max(_MAX_CLAUSES - len(extra), _MAX_CLAUSES // 2)
-        cut = f"{len(words)} different words: the {min(kept, len(words))} longest were searched"
-        words = _longest(words, kept)
-        extra = extra[: _MAX_CLAUSES - len(words)]
+    room = max(_MAX_CLAUSES - len(extra), _MAX_CLAUSES // 2)
+    if len(words) > room:
+        cut = f"{len(words)} different words: the {room} that look rarest were searched"
+        words = _rarest(words, room)
+    extra = extra[: _MAX_CLAUSES - len(words)]
     return Wording(_clause(words, extra), words=max(1, len(words)), cut=cut)
 
 
-def _longest(words: Sequence[str], count: int) -> list[str]:
+def _rarest(words: Sequence[str], count: int) -> list[str]:
     """The `count` words that are likeliest to be rare: with digits first, then by length."""
     by_rarity = sorted(words, key=lambda word: (not any(c.isdigit() for c in word), -len(word), word))
     return by_rarity[:count]
