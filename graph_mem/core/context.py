@@ -6,7 +6,7 @@ prefix depends on the clock, the run, its instruction or the order in which thin
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from hashlib import sha256
 
@@ -113,11 +113,17 @@ def prefix(canon: Canon, scope: Scope, *, pin_tokens: int, count: Count) -> Pref
     """Canon rendered for `scope`: policies, variables, pins. Nothing is dropped; a pin over its limit is cut."""
     policies, variables = in_force(canon.policies), resolved(canon.variables)
     shown, duplicates = arranged(canon.pinned)
-    pins = [_shown(item, pin_tokens=pin_tokens, count=count) for item in shown]
-    words = [PinText(item.memory.text or "", item.memory.source.uri) for item in shown]
-    text = render(scope, policies, variables, list(zip(pins, words, strict=True)))
-    absent = sorted((*canon.absent, *duplicates), key=lambda absent: absent.pin.id)
-    return Prefix(text, digest(text), count(text), tuple(policies), tuple(variables), tuple(pins), tuple(absent))
+    placed = [_placed(item, pin_tokens=pin_tokens, count=count) for item in shown]
+    text = _joined(scope, policies, variables, [block for _, block in placed])
+    return Prefix(
+        text=text,
+        hash=digest(text),
+        tokens=count(text),
+        policies=tuple(policies),
+        variables=tuple(variables),
+        pins=tuple(pin for pin, _ in placed),
+        absent=tuple(sorted((*canon.absent, *duplicates), key=lambda absent: absent.pin.id)),
+    )
 
 
 def render(
@@ -127,12 +133,16 @@ def render(
     pins: Sequence[tuple[ShownPin, PinText]],
 ) -> str:
     """The text of a prefix, from what was resolved and arranged before."""
+    return _joined(scope, policies, variables, [_pin(pin, words) for pin, words in pins])
+
+
+def _joined(scope: Scope, policies: Sequence[Policy], variables: Sequence[Variable], pins: Sequence[str]) -> str:
     return "\n\n".join(
         [
             _PREAMBLE.format(scope=_scope(scope)),
             *_section("Policies", [_policy(policy) for policy in policies]),
             *_section("Variables", [_variables(variables)] if variables else []),
-            *_section("Canon", [_pin(pin, words) for pin, words in pins]),
+            *_section("Canon", pins),
         ]
     )
 
@@ -197,27 +207,25 @@ def cut(text: str, *, limit_tokens: int, count: Count) -> Cut | None:
     return Cut(end=ends[low - 1], kept=low, paragraphs=len(ends) + 1)
 
 
-def _shown(item: PinnedMemory, *, pin_tokens: int, count: Count) -> ShownPin:
+def _placed(item: PinnedMemory, *, pin_tokens: int, count: Count) -> tuple[ShownPin, str]:
+    """A pin as it stands in the prefix, and its block there."""
     memory = item.memory
-    text = memory.text or ""
-
-    def shown(tokens: int, at: Cut | None) -> ShownPin:
-        return ShownPin(
-            pin=item.pin,
-            memory_id=memory.id,
-            memory_version=memory.version,
-            label=memory.label,
-            source_kind=memory.source.kind,
-            digest=digest(text),
-            tokens=tokens,
-            followed=item.followed,
-            cut=at,
-        )
-
-    words = PinText(text, memory.source.uri)
-    tokens = count(_pin(shown(0, None), words))
-    at = cut(text, limit_tokens=pin_tokens, count=count) if tokens > pin_tokens else None
-    return shown(tokens if at is None else count(_pin(shown(0, at), words)), at)
+    words = PinText(memory.text or "", memory.source.uri)
+    shown = ShownPin(
+        pin=item.pin,
+        memory_id=memory.id,
+        memory_version=memory.version,
+        label=memory.label,
+        source_kind=memory.source.kind,
+        digest=digest(words.text),
+        tokens=0,
+        followed=item.followed,
+    )
+    block = _pin(shown, words)
+    if count(block) > pin_tokens and (at := cut(words.text, limit_tokens=pin_tokens, count=count)):
+        shown = replace(shown, cut=at)
+        block = _pin(shown, words)
+    return replace(shown, tokens=count(block)), block
 
 
 def _section(title: str, blocks: Sequence[str]) -> list[str]:

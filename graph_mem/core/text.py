@@ -92,7 +92,7 @@ def normal_form(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFC", text).translate(_same_form())
         text = unicodedata.normalize("NFC", _WIDTHLESS.sub("", text))
-    return _SPACES.sub(" ", text).strip()
+    return " ".join(text.split())
 
 
 def _digest(text: str) -> str:
