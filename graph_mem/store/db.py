@@ -21,6 +21,7 @@ from neo4j import (
     unit_of_work,
 )
 from neo4j.exceptions import (
+    AuthError,
     ClientError,
     ConnectionAcquisitionTimeoutError,
     DriverError,
@@ -162,6 +163,8 @@ def translated(error: Neo4jError | DriverError) -> GraphMemError | Exception:
         return OperationTimeout("The database transaction took longer than it may.")
     if isinstance(error, TransientError):
         return DatabaseUnavailable(f"Neo4j could not finish the transaction after several tries: {code}.")
+    if isinstance(error, AuthError):
+        return error
     if isinstance(error, ClientError) and getattr(error, "gql_status", "") in ("22N69", "42NFF"):
         return IndexUnavailable("A search index is missing or not online.")
     return error
