@@ -4,7 +4,18 @@ import sys
 
 import typer
 
-from graph_mem.cli import context, data, database, doctor, history, instance, people, processes, retrieval
+from graph_mem.cli import (
+    context,
+    data,
+    database,
+    doctor,
+    history,
+    housekeeping,
+    instance,
+    people,
+    processes,
+    retrieval,
+)
 from graph_mem.cli.output import fail
 from graph_mem.errors import GraphMemError
 
@@ -15,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for _module in (instance, processes, doctor, database, people, data, retrieval, history, context):
+for _module in (instance, processes, doctor, database, people, data, retrieval, history, context, housekeeping):
     app.add_typer(_module.commands)
 
 

@@ -139,7 +139,7 @@ def test_without_judged_signals_all_that_is_counted_must_reach_its_bar() -> None
 def test_the_verdict_says_why_in_numbers() -> None:
     reason = judge({"recurrence": 0.8, "diversity": 0.4}, LifecycleConfig(threshold=0.5)).reason
     assert reason == (
-        "Blended score 0.60, threshold 0.50: recurrence 0.80 (bar 0.35), diversity 0.40 (bar 0.40);"
+        "Blended score 0.53, threshold 0.50: recurrence 0.80 (bar 0.35), diversity 0.40 (bar 0.40);"
         " not measured: centrality, confidence, worth."
     )
 
