@@ -39,7 +39,7 @@ from graph_mem.models.recognizers import load_recognizer
 from graph_mem.models.remote import RemoteEncoder
 from graph_mem.models.sentence import load_sentence_transformer
 from graph_mem.models.tokens import RememberedCounts, load_tokenizer
-from graph_mem.services import Deps, embedding, health, scratch
+from graph_mem.services import Deps, embedding, health, idempotency, nightly, scratch, upkeep
 from graph_mem.services.capture import PROCESS
 from graph_mem.services.health import ServiceState
 from graph_mem.services.processing import fail, process
@@ -52,7 +52,6 @@ from graph_mem.store.db import Database
 from graph_mem.store.migrate import migrate
 
 HANDLERS = {PROCESS: Handler(process, fail), EMBED: Handler(embedding.embed, embedding.fail)}
-DUTIES: tuple[Duty, ...] = (Duty("sweep scratch", 300.0, scratch.sweep),)
 
 
 def folder(name: str) -> Path:
@@ -181,7 +180,7 @@ def build(settings: Settings, *, work: bool = False) -> Starlette:
             app.state.graphql = GraphQLEndpoint(edge)
             stack.push_async_callback(edge.drain)
             if work:
-                await stack.enter_async_context(working(deps, concurrency=settings.worker_concurrency))
+                await stack.enter_async_context(working(deps, settings))
             yield
 
     return Starlette(
@@ -216,10 +215,23 @@ async def _ready(request: Request) -> JSONResponse:
     return JSONResponse(body, status_code=200 if body["ready"] else 503)
 
 
+def duties(settings: Settings) -> tuple[Duty, ...]:
+    """What every worker process keeps doing; those that only one may do at a time see to it by a lease."""
+    keep = timedelta(days=settings.trace_retention_days)
+    return (
+        Duty("sweep scratch", 300.0, scratch.sweep),
+        Duty("forget idempotent answers", 3600.0, idempotency.sweep),
+        Duty("prune traces", 3600.0, partial(upkeep.prune_traces, keep=keep)),
+        Duty("refresh centrality", 60.0, upkeep.refresh_centrality),
+        Duty("nightly cycle", 60.0, nightly.run_if_due),
+    )
+
+
 @asynccontextmanager
-async def working(deps: Deps, *, concurrency: int) -> AsyncGenerator[None]:
+async def working(deps: Deps, settings: Settings) -> AsyncGenerator[None]:
     """Workers at work for as long as the context lasts; at the end they finish what they hold."""
-    workers = [Worker(deps, HANDLERS, duties=() if number else DUTIES) for number in range(concurrency)]
+    numbers = range(settings.worker_concurrency)
+    workers = [Worker(deps, HANDLERS, duties=() if number else duties(settings)) for number in numbers]
     running = [asyncio.create_task(worker.run(), name=f"worker {number}") for number, worker in enumerate(workers)]
     try:
         yield
@@ -231,5 +243,5 @@ async def working(deps: Deps, *, concurrency: int) -> AsyncGenerator[None]:
 
 async def run_worker(settings: Settings, until: asyncio.Event) -> None:
     """Work on jobs of the database until `until` is set."""
-    async with opened(settings) as deps, working(deps, concurrency=settings.worker_concurrency):
+    async with opened(settings) as deps, working(deps, settings):
         await until.wait()

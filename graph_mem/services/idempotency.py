@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from graph_mem.core.model import Principal, token
 from graph_mem.errors import IdempotencyKeyReused, InvalidInput
+from graph_mem.services import Deps
 from graph_mem.store import idempotency
 from graph_mem.store.db import Tx
 
@@ -62,6 +63,11 @@ async def remember(tx: Tx, request: Request | None, result: str, *, now: datetim
         await idempotency.keep(
             tx, key=request.slot, org_id=request.caller.org_id, kept=kept, expires_at=now + REMEMBERED_FOR
         )
+
+
+async def sweep(deps: Deps) -> int:
+    """Forget answers that no repetition can ask for any more; returns how many."""
+    return await deps.db.write(lambda tx: idempotency.sweep(tx, now=deps.clock()))
 
 
 def _canonical(value: object) -> str:
