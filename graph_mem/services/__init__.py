@@ -1,7 +1,7 @@
 """What every use case is given, put together once by `graph_mem.app`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ulid import ULID
@@ -14,6 +14,7 @@ from graph_mem.models.judge import Judge
 from graph_mem.models.tokens import Tokenizer
 from graph_mem.services.settings import SettingsCache
 from graph_mem.services.tracing import TraceWriter
+from graph_mem.services.turns import Turns
 from graph_mem.services.wakeups import Wakeups
 from graph_mem.store.db import Database
 
@@ -43,5 +44,6 @@ class Deps:
     clock: Clock = utc_now
     new_id: Callable[[str], str] = new_id
     limits: Limits = DEFAULT_LIMITS
+    turns: Turns = field(default_factory=Turns)
     claims: ClaimExtractor | None = None
     judge: Judge | None = None

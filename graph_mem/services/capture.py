@@ -79,8 +79,9 @@ Coming = Awaitable[Accepted]
 async def accept(deps: Deps, principal: Principal, new: NewMemory, *, idempotency_key: str | None = None) -> Accepted:
     """Store `new` and answer with it, SAVED. Whatever is wrong is an error, and nothing is stored."""
     request = idempotency.request(principal, mutation="captureMemory", key=idempotency_key, given=new)
-    write = await _prepared(deps, principal, [new], rank=0)
     now = deps.clock()
+    rank = deps.turns.take(principal.org_id, 1, now=now)
+    write = await _prepared(deps, principal, [new], rank=rank)
 
     async def work(tx: Tx) -> Accepted:
         if (earlier := await idempotency.replay(tx, request, now=now)) is not None:

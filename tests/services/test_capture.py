@@ -132,3 +132,13 @@ async def test_a_member_lists_only_what_is_readable(deps: Deps, org: Company) ->
     await capture.accept(deps, org.owner, NewMemory(text="for me alone", private=True))
     outsider = await org.member("out")
     assert [await records.pending(deps, who) for who in (org.owner, insider, outsider)] == [3, 2, 1]
+
+
+async def test_a_note_does_not_wait_behind_another_organizations_flood(deps: Deps, org: Company) -> None:
+    other = await company(deps)
+    flood = [(await capture.accept(deps, other.owner, NewMemory(text=f"Flood {i}."))).memory.id for i in range(80)]
+    note = (await capture.accept(deps, org.owner, NewMemory(text="One note."))).memory.id
+    await Worker(deps, HANDLERS, org_ids=[org.id, other.id]).work_once()
+    assert (await stored(deps, org, note)).processing is Processing.READY
+    waiting = await records.pending(deps, other.owner)
+    assert 0 < waiting < len(flood)
