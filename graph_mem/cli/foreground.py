@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
+import httpx
 import psutil
 from rich.panel import Panel
 from rich.table import Table
@@ -28,6 +29,7 @@ from graph_mem.services import utc_now
 from graph_mem.services.admin import ensure_principal
 
 WATCH_S = 0.5
+KNOWN_TIMEOUT_S = 30.0
 ORGANIZATION = "local"
 USER = "owner"
 
@@ -86,6 +88,7 @@ class Foreground:
         try:
             await serving.until_started(api, serve)
             await serving.warmed(settings)
+            await until_known(ready)
             self._announce(ready)
             await serving.until_any(stop, serve, watch)
         finally:
@@ -133,6 +136,17 @@ async def until_ended(process: psutil.Process | None) -> None:
     """Wait for the end of a process that may not be a child of ours."""
     while process is not None and not has_ended(process):  # noqa: ASYNC110 nothing sets an event when it ends
         await asyncio.sleep(WATCH_S)
+
+
+async def until_known(ready: Ready) -> None:
+    """Wait, within reason, until the API answers the holder of our token: the first time, Neo4j plans for it."""
+    if ready.token is None:
+        return
+    async with httpx.AsyncClient(headers={"Authorization": f"Bearer {ready.token}"}, timeout=KNOWN_TIMEOUT_S) as client:
+        with suppress(httpx.HTTPError, TimeoutError):
+            async with asyncio.timeout(KNOWN_TIMEOUT_S):
+                while (await client.post(ready.graphql, json={"query": "{viewer{__typename}}"})).is_error:
+                    await asyncio.sleep(WATCH_S)
 
 
 async def local_token(settings: Settings) -> str | None:
