@@ -1,7 +1,7 @@
 """A small schema with one field for each thing that can go wrong, behind the real edge."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from datetime import datetime
 
 import strawberry
@@ -27,6 +27,7 @@ class Witness:
         self.finished = 0
         self.cancelled = 0
         self.ticks = 0
+        self.lingering = 0
 
 
 witness = Witness()
@@ -53,7 +54,15 @@ class Leaf:
         return [Leaf() for _ in range(min(first, 3))]
 
 
+async def until(condition: Callable[[], bool], *, within_s: float = 10) -> None:
+    """Return once `condition` holds, however busy the machine is."""
+    async with asyncio.timeout(within_s):
+        while not condition():  # noqa: ASYNC110 # it comes true in another task
+            await asyncio.sleep(0.01)
+
+
 async def _linger(seconds: float) -> None:
+    witness.lingering += 1
     try:
         await asyncio.sleep(seconds)
     except asyncio.CancelledError:
