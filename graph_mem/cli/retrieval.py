@@ -38,9 +38,11 @@ def sweep(
             exists=True,
             dir_okay=False,
             metavar="FILE",
-            help='JSON Lines: {"query": "...", "relevant": ["mem_...", ...]} in each.',
+            help='JSON Lines: {"query": "...", "relevant": ["mem_...", ...]} in each; '
+            'with --gate {"signals": {...}, "keep": true}.',
         ),
     ],
+    gate: Annotated[bool, typer.Option("--gate", help="Fit the consolidation gate instead of search.")] = False,
     organization: OrganizationOption = LOCAL_ORGANIZATION,
     user: UserOption = LOCAL_USER,
     apply: Annotated[bool, typer.Option("--apply", help="Put the best setting in force.")] = False,
@@ -48,8 +50,13 @@ def sweep(
     data_dir: DataDirOption = None,
 ) -> None:
     """Find the weights, floor and tiers that answer labelled questions best; change nothing without --apply."""
+    lines = labelled.read_text(encoding="utf-8").splitlines()
+    if gate:
+        from graph_mem.cli.gating import show_gate
+
+        show_gate(lines, organization=organization, user=user, apply=apply, data_dir=data_dir, as_json=as_json)
+        return
     from graph_mem.cli.searching import show_sweep  # models load slowly
 
     settings, output = complete(settings_for(data_dir)), Output(as_json=as_json)
-    lines = labelled.read_text(encoding="utf-8").splitlines()
     asyncio.run(show_sweep(settings, lines, organization=organization, user=user, apply=apply, output=output))

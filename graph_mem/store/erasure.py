@@ -140,15 +140,18 @@ WITH r, collect(v.text) AS former
 RETURN r.id AS id, [text IN [r.text, r.statement] + former WHERE text IS NOT NULL] AS texts, r.title AS title,
   r.sourceKey AS sourceKey, r.partition AS partition, r.scope AS scope
 """
-FOUND = """
-MATCH (n) WHERE ($org IS NULL OR n.org = $org) AND any(key IN keys(n) WHERE
-  (n[key] IS :: STRING AND any(t IN $needles WHERE n[key] CONTAINS t))
-  OR (n[key] IS :: LIST<STRING NOT NULL> AND any(e IN n[key] WHERE any(t IN $needles WHERE e CONTAINS t))))
+_HOLDS: LiteralString = """
+WITH n, [key IN keys(n) WHERE key <> 'embedding' | n[key]] AS values
+WHERE any(value IN values WHERE any(t IN $needles WHERE value CONTAINS t)
+  OR (value IS :: LIST<STRING NOT NULL> AND any(e IN value WHERE any(t IN $needles WHERE e CONTAINS t))))
+"""
+FOUND = f"""
+MATCH (n) WHERE $org IS NULL OR n.org = $org
+{_HOLDS}
 RETURN labels(n)[0] AS what, coalesce(n.id, n.key, elementId(n)) AS id LIMIT 100
 UNION ALL
-MATCH (start)-[n]->() WHERE ($org IS NULL OR start.org = $org) AND any(key IN keys(n) WHERE
-  (n[key] IS :: STRING AND any(t IN $needles WHERE n[key] CONTAINS t))
-  OR (n[key] IS :: LIST<STRING NOT NULL> AND any(e IN n[key] WHERE any(t IN $needles WHERE e CONTAINS t))))
+MATCH (start)-[n]->() WHERE $org IS NULL OR start.org = $org
+{_HOLDS}
 RETURN type(n) AS what, coalesce(n.id, elementId(n)) AS id LIMIT 100
 """
 
