@@ -22,7 +22,7 @@ from graph_mem.services.admin import AdminDeps
 T = TypeVar("T")
 K = TypeVar("K")
 
-RECOGNIZED_WITHIN_S = 3.0
+RECOGNIZED_WITHIN_S = 10.0
 FRESH_FOR_S = 2.0
 """How long a process believes what the graph said of a principal: within this a removal takes effect."""
 

@@ -10,7 +10,7 @@ from graph_mem.services import Deps
 from graph_mem.store import condition
 from graph_mem.store.condition import IndexCondition
 
-_TIMEOUT_S = 3.0
+_TIMEOUT_S = 5.0
 _OLD_BACKLOG_S = 600
 
 
@@ -40,12 +40,12 @@ class Health:
 
 
 async def check(deps: Deps) -> Health:
-    """Ask every part, within three seconds."""
+    """Ask every part, within five seconds."""
     try:
         async with asyncio.timeout(_TIMEOUT_S):
             found = await deps.db.read(condition.examine)
     except (GraphMemError, TimeoutError) as error:
-        down = Check("database", ServiceState.DOWN, getattr(error, "message", "No answer within three seconds."))
+        down = Check("database", ServiceState.DOWN, getattr(error, "message", "No answer within five seconds."))
         return Health((down, _embedder(deps)))
     return Health(
         (
