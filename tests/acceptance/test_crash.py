@@ -1,0 +1,121 @@
+"""The product as a stranger runs it: one command, killed without warning, started again on the same folder."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from graph_mem.local.server import Engine
+
+READY_S = 120
+
+
+class Instance:
+    """A running `graph-mem up`, known by the line it prints."""
+
+    def __init__(self, process: subprocess.Popen[str], line: str) -> None:
+        self.process = process
+        self.info: dict[str, Any] = json.loads(line)
+
+    def ask(self, query: str, **variables: Any) -> Any:
+        answer = httpx.post(
+            self.info["graphql"],
+            json={"query": query, "variables": variables},
+            headers={"authorization": f"Bearer {self.info['token']}", "accept": "application/graphql-response+json"},
+            timeout=60,
+        ).json()
+        assert "errors" not in answer, answer
+        (value,) = answer["data"].values()
+        return value
+
+    def capture(self, text: str) -> str:
+        query = "mutation($t: String!) { captureMemory(input: {text: $t}) { memory { id } errors { message } } }"
+        return self.ask(query, t=text)["memory"]["id"]
+
+    def kill(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(30)
+
+
+@contextmanager
+def up(folder: Path) -> Iterator[Instance]:
+    """An instance on `folder`, which may not fetch anything."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GRAPH_MEM_NEO4J")}
+    environment |= {"GRAPH_MEM_EMBEDDER": "onnx", "GRAPH_MEM_MAVEN_MIRROR": "http://127.0.0.1:9/nothing"}
+    code = "from graph_mem.cli import main; main()"
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "up",
+        "--json",
+        "--data-dir",
+        str(folder),
+        "--port",
+        "0",
+        "--neo4j-port",
+        "0",
+    ]
+    with (folder / "up.log").open("a") as log:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True
+        )
+    assert process.stdout
+    try:
+        yield Instance(process, process.stdout.readline())
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(60)
+        process.stdout.close()
+
+
+def test_nothing_acknowledged_is_lost_when_everything_is_killed(engine: Engine, tmp_path: Path) -> None:
+    with up(tmp_path) as first:
+        ids = [first.capture(f"Acknowledged note number {i}, okapi{i}.") for i in range(50)]
+        first.kill()
+    with up(tmp_path) as second:
+        assert second.info["token"]
+        assert ready(second, ids) == set(ids)
+        search = "query($t: String!) { search(input: {text: $t}) { mode hits { node { id } } } }"
+        page = second.ask(search, t="okapi37")
+        assert page["hits"][0]["node"]["id"] == ids[37]
+        second.process.send_signal(signal.SIGTERM)
+        assert second.process.wait(60) == 0
+
+
+def ready(instance: Instance, ids: list[str]) -> set[str]:
+    """Those of `ids` that become READY in time."""
+    query = "query($ids: [ID!]!) { nodes(ids: $ids) { id ... on Memory { processing } } }"
+    end = time.monotonic() + READY_S
+    while True:
+        done = {node["id"] for node in instance.ask(query, ids=ids) if node["processing"] == "READY"}
+        if len(done) == len(ids) or time.monotonic() > end:
+            return done
+        time.sleep(0.5)
+
+
+@pytest.mark.parametrize("arguments", [["serve"], ["import", "README.md"], ["search", "anything"]])
+def test_a_command_without_an_instance_says_how_to_start_one(tmp_path: Path, arguments: list[str]) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GRAPH_MEM_NEO4J")}
+    code = "from graph_mem.cli import main; main()"
+    answer = subprocess.run(
+        [sys.executable, "-c", code, *arguments, "--json", "--data-dir", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=Path(__file__).parents[2],
+        check=False,
+    )
+    assert answer.returncode == 1
+    error = json.loads(answer.stdout.splitlines()[-1])["error"]
+    assert (error["code"], "graph-mem up" in error["message"]) == ("SETUP", True)

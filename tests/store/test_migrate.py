@@ -1,0 +1,61 @@
+"""The schema on an empty database: processes that start together, one that starts later, one with another model."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from graph_mem.errors import DimensionMismatch, SchemaMismatch
+from graph_mem.local.conf import Ports
+from graph_mem.local.home import Address
+from graph_mem.local.server import Engine, LocalServer
+from graph_mem.store.db import Database
+from graph_mem.store.migrate import load, migrate
+
+SCHEMA = Path(__file__).parents[2] / "schema"
+
+
+@pytest.fixture(scope="module")
+def empty(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    server = LocalServer(tmp_path_factory.mktemp("empty") / "neo4j", engine)
+    try:
+        yield server.start(Ports(bolt=0, http=0))
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+async def pools(empty: Address) -> AsyncIterator[list[Database]]:
+    """Four processes as the database sees them."""
+    async with AsyncExitStack() as stack:
+        made = [
+            Database.connect(empty.uri, user=empty.user, password=empty.password, database="neo4j") for _ in range(4)
+        ]
+        for pool in made:
+            stack.push_async_callback(pool.close)
+        yield made
+
+
+async def test_four_at_once_make_one_schema_and_later_ones_write_none(pools: list[Database]) -> None:
+    await asyncio.gather(*(migrate(pool, SCHEMA, dimension=384) for pool in pools))
+    recorded = await pools[0].run("MATCH (n:Migration) RETURN n.version AS version ORDER BY version")
+    assert [row["version"] for row in recorded] == [one.version for one in load(SCHEMA, dimension=384)]
+    assert [await migrate(pool, SCHEMA, dimension=384) for pool in pools] == [[], [], [], []]
+
+
+async def test_another_dimension_is_refused_by_naming_both(pools: list[Database]) -> None:
+    await migrate(pools[0], SCHEMA, dimension=384)
+    with pytest.raises(DimensionMismatch, match=r"384 numbers.*768"):
+        await migrate(pools[0], SCHEMA, dimension=768)
+
+
+async def test_an_index_that_is_not_ours_is_refused(pools: list[Database]) -> None:
+    await migrate(pools[0], SCHEMA, dimension=384)
+    await pools[0].run("DROP INDEX words")
+    with pytest.raises(SchemaMismatch, match="'words' is missing"):
+        await migrate(pools[0], SCHEMA, dimension=384)
+    await pools[0].run("CREATE FULLTEXT INDEX words FOR (n:Memory) ON EACH [n.text]")
+    with pytest.raises(SchemaMismatch, match="covers"):
+        await migrate(pools[0], SCHEMA, dimension=384)
