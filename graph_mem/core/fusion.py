@@ -20,6 +20,10 @@ _USUAL_SHARE = 0.45
 """A word of a query has a bit less than half the weight of the rarest possible word, measured on three sets."""
 
 
+_MOST_WORDS = 16
+"""Nobody expects one text to hold every word of a longer query: one telling word of 400 must still count."""
+
+
 @dataclass(frozen=True, slots=True)
 class Passage:
     """A search unit that a leg found: a chunk or a fact, of `record_id`.
@@ -68,7 +72,7 @@ def words_share(score: float, *, words: int, units: int) -> float:
 
     `units` is how many search units the index holds: the weight of a word grows with its logarithm.
     """
-    ideal = max(1, words) * _USUAL_SHARE * math.log(math.e + units)
+    ideal = min(max(1, words), _MOST_WORDS) * _USUAL_SHARE * math.log(math.e + units)
     return min(1.0, max(0.0, score) / ideal)
 
 
