@@ -1,9 +1,9 @@
-"""Has Neo4j plan what a search asks before anybody waits for it: a first plan takes seconds, later ones none."""
+"""Has Neo4j plan what a search and a context ask before anybody waits for it: a first plan takes seconds, later ones none."""
 
 import numpy as np
 
-from graph_mem.core.model import OrganizationId, Principal, Role, UserId
-from graph_mem.store import search
+from graph_mem.core.model import ORGANIZATION, OrganizationId, Principal, Role, UserId
+from graph_mem.store import context, search
 from graph_mem.store.db import Database
 from graph_mem.store.search import Where
 from graph_mem.store.words import Wording, wording
@@ -15,16 +15,21 @@ NOBODY = OrganizationId("org_nobody")
 
 
 async def warm(db: Database, *, dimension: int) -> None:
-    """Run both legs as one who sees all of an organization asks them, and as one who sees some scopes.
+    """Run the look-up of canon and both legs as one who sees all of an organization asks them, and as one who sees some scopes.
 
     Errors: ServiceUnavailable, OperationTimeout.
     """
     words = wording("graph memory")
     for role in (Role.OWNER, Role.MEMBER):
         who = Principal(NOBODY, UserId("usr_nobody"), role)
+        await _canon(db, who)
         await _meaning(db, who, dimension=dimension)
         if words is not None:
             await _words(db, who, words)
+
+
+async def _canon(db: Database, who: Principal) -> None:
+    await db.read(lambda tx: context.canon(tx, who, ORGANIZATION), timeout_s=TIMEOUT_S)
 
 
 async def _meaning(db: Database, who: Principal, *, dimension: int) -> None:
