@@ -1,4 +1,4 @@
-"""Has Neo4j plan what a search and a context ask before anybody waits for it: a first plan takes seconds, later ones none."""
+"""Has Neo4j plan what searches and contexts ask before anybody waits: a first plan takes seconds, later ones none."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ NOBODY = OrganizationId("org_nobody")
 
 
 async def warm(db: Database, *, dimension: int) -> None:
-    """Run the look-up of canon and both legs as one who sees all of an organization asks them, and as one who sees some scopes.
+    """Run the look-up of canon and both legs, as one who sees all of an organization asks them, and one who sees some.
 
     Errors: ServiceUnavailable, OperationTimeout.
     """
