@@ -30,6 +30,7 @@ from graph_mem.services.admin import ensure_principal
 
 WATCH_S = 0.5
 KNOWN_TIMEOUT_S = 30.0
+WHO = {"query": "{viewer{__typename}}"}
 ORGANIZATION = "local"
 USER = "owner"
 
@@ -145,7 +146,7 @@ async def until_known(ready: Ready) -> None:
     async with httpx.AsyncClient(headers={"Authorization": f"Bearer {ready.token}"}, timeout=KNOWN_TIMEOUT_S) as client:
         with suppress(httpx.HTTPError, TimeoutError):
             async with asyncio.timeout(KNOWN_TIMEOUT_S):
-                while (await client.post(ready.graphql, json={"query": "{viewer{__typename}}"})).is_error:
+                while (await client.post(ready.graphql, json=WHO)).is_error:  # noqa: ASYNC110 nothing sets an event
                     await asyncio.sleep(WATCH_S)
 
 
