@@ -122,8 +122,9 @@ async def test_identifier_is_found_exactly(deps: Deps, org: Company, identifier:
 
 async def test_a_rare_word_among_four_hundred_is_found(deps: Deps, org: Company) -> None:
     (mine,) = await save(deps, org.owner, "The password of the safe is quokkafoxtrot.")
-    await save(deps, org.owner, *(f"A note on item{i} and the usual business of the day." for i in range(20)))
-    page = await ask(deps, org.owner, " ".join(f"item{i}" for i in range(200)) + " filler " * 200 + "quokkafoxtrot")
+    await save(deps, org.owner, *(f"A note on matter {i} and the usual business of the day." for i in range(20)))
+    asked = " ".join(f"unheard{i}" for i in range(350)) + " the usual business of the day " * 8 + "quokkafoxtrot"
+    page = await ask(deps, org.owner, asked, first=21)
     assert mine in found(page)
     assert next(leg for leg in page.trace.legs if leg.name == "lexical").state is LegState.RAN
 
