@@ -24,9 +24,9 @@ from graph_mem.core.slots import Claim, FactOutcome, FactPlan, SlotState
 from graph_mem.core.text import check_name, check_text, name_key
 from graph_mem.errors import Conflict, Forbidden, InvalidInput, NotFound
 from graph_mem.services import Deps, filing, idempotency, slotting
-from graph_mem.store import audit, facts, reviews, scopes, standing
+from graph_mem.store import audit, facts, relations, reviews, scopes, standing
 from graph_mem.store.db import Tx
-from graph_mem.store.facts import Slot
+from graph_mem.store.facts import Change, Slot
 
 _MAX_STATEMENT_BYTES = 8 * 1024
 _MAX_SOURCES = 100
@@ -208,17 +208,26 @@ async def _carry_out(
         await audit.append(tx, kept.place, slotting.attested(deps, principal, kept, sources, at=slot.at))
         return Saved(kept, plan.outcome)
     fact = slotting.planned(fact, plan)
-    revoked = await slotting.make_room(tx, deps, principal, plan, fact=fact, active=slot.active, at=slot.at)
-    await facts.create(tx, fact, seat, stated_from=new.valid_from is not None)
-    await facts.attest(tx, principal, fact.id, source_ids=sources)
-    await slotting.link(tx, deps, principal, plan, at=slot.at)
+    room = slotting.room(deps, principal, plan, fact=fact, active=slot.active, at=slot.at)
+    change = Change(
+        fact=fact,
+        seat=seat,
+        stated_from=new.valid_from is not None,
+        leaving=room.leaving,
+        endings=room.endings,
+        links=slotting.links(deps, principal, plan, at=slot.at),
+        source_ids=sources,
+        events=[*room.events, slotting.saved(deps, principal, fact, plan, sources)],
+        jobs=[slotting.embedding(deps, fact)],
+    )
+    await facts.write(tx, principal, change)
+    if plan.bypassed:
+        await relations.bypass(tx, principal, newer=plan.bypassed[0], older=plan.bypassed[1])
     if plan.lifts_rejection and plan.standing is not Standing.PROVISIONAL:
         await facts.forgive(tx, key=seat.rejection_key)
-    await audit.append(tx, fact.place, slotting.saved(deps, principal, fact, plan, sources))
-    await slotting.want_embedding(tx, deps, fact, now=slot.at)
     if fact.standing is Standing.PROVISIONAL and not new.extracted:
         await reviews.file(tx, [filing.of_fact(deps, fact, sources, by=principal.user_id)])
-    return Saved(fact, plan.outcome, revoked)
+    return Saved(fact, plan.outcome, room.revoked)
 
 
 def _answer(saved: Saved) -> str:

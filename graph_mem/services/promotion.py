@@ -9,7 +9,7 @@ from graph_mem.core.slots import Claim, FactOutcome, FactPlan, SlotState
 from graph_mem.errors import Conflict, NotFound
 from graph_mem.services import Deps, slotting
 from graph_mem.services.facts import Rules, Saved
-from graph_mem.store import audit, facts, folding, standing
+from graph_mem.store import audit, facts, folding, relations, standing
 from graph_mem.store.db import Tx
 from graph_mem.store.facts import Seated, Slot
 
@@ -70,7 +70,10 @@ async def _carry_out(
         return Saved(kept, FactOutcome.DEDUPLICATED)
     begun = replace(fact, interval=replace(fact.interval, valid_from=claim.valid_from, valid_to=claim.valid_to))
     promoted = replace(slotting.planned(begun, plan), version=fact.version + 1)
-    revoked = await slotting.make_room(tx, deps, principal, plan, fact=promoted, active=slot.active, at=at)
+    room = slotting.room(deps, principal, plan, fact=promoted, active=slot.active, at=at)
+    if room.leaving:
+        await standing.retire(tx, principal, room.leaving, to=Standing.SUPERSEDED, at=at)
+    await facts.end(tx, principal, room.endings)
     await facts.promote(
         tx, principal, fact.id, at=at, valid_from=promoted.interval.valid_from, valid_to=promoted.interval.valid_to
     )
@@ -79,11 +82,13 @@ async def _carry_out(
     else:
         await standing.retire(tx, principal, [fact.id], to=plan.standing, at=at)
         await facts.know(tx, principal, fact.id, at=at)
-    await slotting.link(tx, deps, principal, plan, at=at)
+    await relations.supersede(tx, principal, slotting.links(deps, principal, plan, at=at))
+    if plan.bypassed:
+        await relations.bypass(tx, principal, newer=plan.bypassed[0], older=plan.bypassed[1])
     if plan.lifts_rejection:
         await facts.forgive(tx, key=seated.seat.rejection_key)
-    await audit.append(tx, fact.place, _promoted(deps, principal, promoted, plan, at))
-    return Saved((await facts.by_ids(tx, principal, [fact.id]))[0], plan.outcome, revoked)
+    await audit.append(tx, fact.place, *room.events, _promoted(deps, principal, promoted, plan, at))
+    return Saved((await facts.by_ids(tx, principal, [fact.id]))[0], plan.outcome, room.revoked)
 
 
 def _promoted(deps: Deps, principal: Principal, fact: Fact, plan: FactPlan, at: datetime) -> Event:

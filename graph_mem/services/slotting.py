@@ -1,7 +1,7 @@
 """The steps that every change of a slot is made of, each within the transaction that holds the slot's lock."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from graph_mem.core.model import (
 )
 from graph_mem.core.slots import FactPlan
 from graph_mem.services import Deps
-from graph_mem.store import audit, facts, jobs, relations, standing
+from graph_mem.store import audit, facts, standing
 from graph_mem.store.db import Tx
 from graph_mem.store.facts import Ending, Seated
 from graph_mem.store.jobs import NewJob
@@ -38,22 +38,27 @@ def planned(fact: Fact, plan: FactPlan) -> Fact:
     return replace(fact, standing=plan.standing, interval=interval)
 
 
-async def make_room(
-    tx: Tx, deps: Deps, principal: Principal, plan: FactPlan, *, fact: Fact, active: Sequence[Fact], at: datetime
-) -> Fact | None:
-    """Retire the active facts that `fact` replaces and end whatever the plan ends; returns the fact it revoked."""
-    leaving = {link.older for link in plan.links if link.newer == fact.id and link.retires}
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What makes room for a fact: who leaves the seat, whose time ends, what history says, and whom it revoked."""
+
+    leaving: frozenset[RecordId]
+    endings: tuple[Ending, ...]
+    events: tuple[Event, ...]
+    revoked: Fact | None
+
+
+def room(deps: Deps, principal: Principal, plan: FactPlan, *, fact: Fact, active: Sequence[Fact], at: datetime) -> Room:
+    """The room that `plan` makes for `fact` among the facts that are `active`."""
+    leaving = frozenset(link.older for link in plan.links if link.newer == fact.id and link.retires)
     ends = {id: end for id, end in plan.ends if id != fact.id}
-    if leaving:
-        await standing.retire(tx, principal, leaving, to=Standing.SUPERSEDED, at=at)
-    if ends:
-        await facts.end(
-            tx, principal, [Ending(id, end, at if id in leaving else None) for id, end in sorted(ends.items())]
-        )
     gone = [_superseded(one, ends.get(one.id), at) for one in active if one.id in leaving]
-    for one in gone:
-        await audit.append(tx, one.place, event(deps, principal, one, "superseded", at, {"by": fact.id}))
-    return next((one for one in gone if one.id == plan.revoked), None)
+    return Room(
+        leaving,
+        tuple(Ending(id, end, at if id in leaving else None) for id, end in sorted(ends.items())),
+        tuple(event(deps, principal, one, "superseded", at, {"by": fact.id}) for one in gone),
+        next((one for one in gone if one.id == plan.revoked), None),
+    )
 
 
 def _superseded(fact: Fact, end: datetime | None, at: datetime) -> Fact:
@@ -61,9 +66,9 @@ def _superseded(fact: Fact, end: datetime | None, at: datetime) -> Fact:
     return replace(fact, standing=Standing.SUPERSEDED, version=fact.version + 1, interval=interval, revoked_at=at)
 
 
-async def link(tx: Tx, deps: Deps, principal: Principal, plan: FactPlan, *, at: datetime) -> None:
-    """Write the plan's SUPERSEDES links."""
-    links = [
+def links(deps: Deps, principal: Principal, plan: FactPlan, *, at: datetime) -> list[Relation]:
+    """The plan's SUPERSEDES links."""
+    return [
         Relation(
             id=deps.new_id("rel"),
             kind=SUPERSEDES,
@@ -76,9 +81,6 @@ async def link(tx: Tx, deps: Deps, principal: Principal, plan: FactPlan, *, at: 
         )
         for one in plan.links
     ]
-    await relations.supersede(tx, principal, links)
-    if plan.bypassed:
-        await relations.bypass(tx, principal, newer=plan.bypassed[0], older=plan.bypassed[1])
 
 
 async def withdraw(
@@ -109,16 +111,15 @@ async def refuse(tx: Tx, principal: Principal, seated: Seated, *, at: datetime) 
     )
 
 
-async def want_embedding(tx: Tx, deps: Deps, fact: Fact, *, now: datetime) -> None:
-    """Have the worker embed a fact; until then its words find it."""
-    job = NewJob(
+def embedding(deps: Deps, fact: Fact) -> NewJob:
+    """The job that embeds a fact; until it is done, the fact's words find it."""
+    return NewJob(
         id=deps.new_id("job"),
         kind=EMBED,
         record_id=fact.id,
         org_id=fact.place.org_id,
         partition=fact.place.partition_token,
     )
-    await jobs.enqueue(tx, [job], now=now)
 
 
 def event(

@@ -30,7 +30,7 @@ RETURN r {{.id, {PLACE}}} AS node
 
 async def append(tx: Tx, place: Place, *events: Event) -> None:
     """Add `events` of records at `place` to their history."""
-    await rows(tx, APPEND, events=[{**place_properties(place), **_properties(event)} for event in events])
+    await rows(tx, APPEND, events=[properties(place, event) for event in events])
 
 
 async def history(tx: Tx, principal: Principal, record_id: str, page: Page) -> list[Event]:
@@ -69,8 +69,10 @@ def _discreet(event: Event, seen: Collection[str]) -> Event:
     return replace(event, detail=kept or None)
 
 
-def _properties(event: Event) -> dict[str, Any]:
+def properties(place: Place, event: Event) -> dict[str, Any]:
+    """What `APPEND` asks of each of `$events`."""
     return {
+        **place_properties(place),
         "id": event.id,
         "recordId": event.record_id,
         "at": ms(event.at),

@@ -9,6 +9,7 @@ of a time, always due: lower ranks first, so that one organization's import does
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from graph_mem.core.model import OrganizationId, RecordId
 from graph_mem.store.db import Row, Tx, row, rows
@@ -102,22 +103,19 @@ class NewJob:
 
 async def enqueue(tx: Tx, jobs: Sequence[NewJob], *, now: datetime) -> None:
     """Add `jobs`, due at once."""
-    await rows(
-        tx,
-        ENQUEUE,
-        now=ms(now),
-        jobs=[
-            {
-                "id": job.id,
-                "kind": job.kind,
-                "recordId": job.record_id,
-                "org": job.org_id,
-                "partition": job.partition,
-                "rank": job.rank,
-            }
-            for job in jobs
-        ],
-    )
+    await rows(tx, ENQUEUE, now=ms(now), jobs=list(map(properties, jobs)))
+
+
+def properties(job: NewJob) -> dict[str, Any]:
+    """What `ENQUEUE` asks of each of `$jobs`."""
+    return {
+        "id": job.id,
+        "kind": job.kind,
+        "recordId": job.record_id,
+        "org": job.org_id,
+        "partition": job.partition,
+        "rank": job.rank,
+    }
 
 
 async def claim(

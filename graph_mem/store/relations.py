@@ -27,12 +27,14 @@ UNWIND $links AS new
 MATCH (newer:Memory|Fact {{id: new.from}}) WHERE {visible("newer")}
 MATCH (older:Memory|Fact {{id: new.to}}) WHERE {visible("older")}
 """
-SUPERSEDE = f"""
+SUPERSEDING: LiteralString = f"""
 {_ENDS}
 CREATE (newer)-[r:SUPERSEDES {{id: new.id, at: new.at, by: new.by, reason: new.reason, state: 'ACTIVE',
   retires: new.retires}}]->(older)
-RETURN r.id AS id
 """
+"""Makes each of `$links`, as `properties` writes them."""
+
+SUPERSEDE = f"{SUPERSEDING} RETURN r.id AS id"
 RELATE = f"""
 {_ENDS}
 CREATE (newer)-[r:RELATES {{id: new.id, kind: new.kind, at: new.at, by: new.by, reason: new.reason,
@@ -124,7 +126,7 @@ async def relate(tx: Tx, principal: Principal, links: Sequence[Relation]) -> Non
 async def _create(tx: Tx, statement: LiteralString, principal: Principal, links: Sequence[Relation]) -> None:
     if not links:
         return
-    made = await rows(tx, statement, links=[_properties(link) for link in links], **access(principal))
+    made = await rows(tx, statement, links=list(map(properties, links)), **access(principal))
     missing = {link.id for link in links} - {found["id"] for found in made}
     if missing:
         raise NotFound(next(link.to_id for link in links if link.id in missing))
@@ -188,7 +190,8 @@ async def bypass(tx: Tx, principal: Principal, *, newer: RecordId, older: Record
     await rows(tx, BYPASS, newer=newer, older=older, **access(principal))
 
 
-def _properties(link: Relation) -> dict[str, Any]:
+def properties(link: Relation) -> dict[str, Any]:
+    """What `SUPERSEDING` asks of each of `$links`."""
     return {
         "id": link.id,
         "kind": link.kind,

@@ -63,16 +63,21 @@ async def lock(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> Locke
     return Locked(instant(at), {record.id: record for record in admitted(principal, found["records"], record_of)})
 
 
-RETIRE = f"""
-UNWIND $ids AS id
-MATCH (r:Memory|Fact {{id: id}})
-WHERE {visible("r")}
+LEAVE: LiteralString = """
 WITH r, r.standing = 'CURRENT' AND r.knownTo = $far AS known
 SET r.standing = $standing, r.keys = [key IN r.keys WHERE NOT key IN $tags] + $tag, r.version = r.version + 1,
     r.knownTo = CASE WHEN known THEN $at ELSE r.knownTo END, r.dedupKey = null, r.activeKey = null
 WITH r
-OPTIONAL MATCH (:Slot {{key: r.slotKey}})-[held:CURRENT]->(r)
+OPTIONAL MATCH (:Slot {key: r.slotKey})-[held:CURRENT]->(r)
 DELETE held
+"""
+"""What happens to a locked record `r` that stops being current, with the parameters of `leaving`."""
+
+RETIRE = f"""
+UNWIND $ids AS id
+MATCH (r:Memory|Fact {{id: id}})
+WHERE {visible("r")}
+{LEAVE}
 """
 REVIVE = f"""
 UNWIND $ids AS id
@@ -98,9 +103,18 @@ SET c.standing = r.standing, c.keys = [key IN c.keys WHERE NOT key IN $tags] + $
 """
 
 
+def leaving(to: Standing, *, at: datetime) -> dict[str, Any]:
+    """The parameters of `LEAVE`."""
+    return {"standing": to, "at": ms(at), **_tagged(to)}
+
+
+def _tagged(standing: Standing) -> dict[str, Any]:
+    return {"tags": _TAGS, "tag": standing_tag(standing), "far": ms(FAR)}
+
+
 async def retire(tx: Tx, principal: Principal, ids: Collection[RecordId], *, to: Standing, at: datetime) -> None:
     """Take locked records out of everyday answers, as `to`. What was current until `at` is known until then."""
-    await _change(tx, RETIRE, principal, ids, {"standing": to, "at": ms(at)})
+    await _change(tx, RETIRE, principal, ids, leaving(to, at=at))
 
 
 async def revive(tx: Tx, principal: Principal, ids: Collection[RecordId], *, at: datetime, wrongly: bool) -> None:
@@ -114,14 +128,7 @@ async def revive(tx: Tx, principal: Principal, ids: Collection[RecordId], *, at:
 async def _change(
     tx: Tx, statement: LiteralString, principal: Principal, ids: Collection[RecordId], given: Mapping[str, Any]
 ) -> None:
-    everything = {
-        **access(principal),
-        **given,
-        "ids": sorted(ids),
-        "tags": _TAGS,
-        "tag": standing_tag(given["standing"]),
-        "far": ms(FAR),
-    }
+    everything = {**access(principal), **given, **_tagged(given["standing"]), "ids": sorted(ids)}
     await rows(tx, statement, **everything)
     if any(is_id(id, "mem") for id in ids):
         await rows(tx, FOLLOW, **everything)
