@@ -36,7 +36,9 @@ class LifecycleConfig:
     after_erase: ReingestPolicy = strawberry.field(description="Whether what is erased from now on may come again.")
     write_gate: JSON = strawberry.field(description="The scope levels in which each role's facts land active.")
     promote_to: str = strawberry.field(description="The label that findings which pass the gate are proposed for.")
-    updated_at: datetime | None = strawberry.field(description="When it was changed last; null if never.")
+    updated_at: datetime = strawberry.field(
+        description="When it was last changed; at first, when the organization was made."
+    )
     updated_by: strawberry.ID | None = strawberry.field(description="Who changed it last.")
 
     @classmethod

@@ -16,6 +16,7 @@ from graph_mem.api.guard import Guard
 from graph_mem.api.memories import MemoryQuery
 from graph_mem.api.relations import HistoryQuery, RelationMutation
 from graph_mem.api.retrieval import RetrievalMutation, RetrievalQuery
+from graph_mem.api.review import ReviewMutation, ReviewQuery, ReviewSubscription
 from graph_mem.api.scalars import schema_config
 from graph_mem.api.search import SearchQuery
 from graph_mem.api.system import SystemQuery
@@ -25,6 +26,7 @@ from graph_mem.api.vocabulary import VocabularyMutation, VocabularyQuery
 
 @strawberry.type(description="Everything that can be asked.")
 class Query(
+    ReviewQuery,
     SearchQuery,
     ContextQuery,
     TraceQuery,
@@ -40,12 +42,20 @@ class Query(
 
 
 @strawberry.type(description="Everything that can be changed.")
-class Mutation(CaptureMutation, FactMutation, RelationMutation, ContextMutation, VocabularyMutation, RetrievalMutation):
+class Mutation(
+    CaptureMutation,
+    FactMutation,
+    RelationMutation,
+    ContextMutation,
+    ReviewMutation,
+    VocabularyMutation,
+    RetrievalMutation,
+):
     pass
 
 
 @strawberry.type(description="Everything that can be followed.")
-class Subscription(CaptureSubscription):
+class Subscription(CaptureSubscription, ReviewSubscription):
     pass
 
 

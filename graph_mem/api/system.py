@@ -1,5 +1,6 @@
 """Who calls, how the service is, and any record by its global id."""
 
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated
 
 import strawberry
@@ -8,11 +9,14 @@ from graph_mem import __version__
 from graph_mem.api.context import context_node
 from graph_mem.api.entities import Entity
 from graph_mem.api.nodes import IdArgument, Node, Scope
+from graph_mem.api.proposals import Proposal
 from graph_mem.api.records import by_id, record_type
+from graph_mem.api.relations import Relation
 from graph_mem.api.session import Info
+from graph_mem.api.traces import RetrievalTrace
 from graph_mem.core.model import RecordId, Role, is_id
 from graph_mem.errors import InvalidInput
-from graph_mem.services import health, identity, records
+from graph_mem.services import accounts, health, identity, records, relations, review
 from graph_mem.services.health import ServiceState
 
 strawberry.enum(Role, description="What a member may do in the organization.")
@@ -82,11 +86,51 @@ class SystemQuery:
 
 
 async def _node(info: Info, id: str) -> Node | None:
-    context = info.context
-    if is_id(id, "mem", "fact"):
-        record = await context.once(by_id).load(RecordId(id))
-        return record_type(record) if record else None
-    if is_id(id, "ent"):
-        entity = await records.entity(context.deps, context.principal, id)
-        return Entity.of(entity) if entity else None
-    return await context_node(info, id)
+    """Whatever has this id, by the same rules as the field of its own type."""
+    load = _LOADERS.get(id.partition("_")[0]) if is_id(id) else None
+    return await load(info, id) if load else None
+
+
+async def _record(info: Info, id: str) -> Node | None:
+    record = await info.context.once(by_id).load(RecordId(id))
+    return record_type(record) if record else None
+
+
+async def _entity(info: Info, id: str) -> Node | None:
+    entity = await records.entity(info.context.deps, info.context.principal, id)
+    return Entity.of(entity) if entity else None
+
+
+async def _relation(info: Info, id: str) -> Node | None:
+    link = await relations.by_id(info.context.deps, info.context.principal, id)
+    return Relation.of(link) if link else None
+
+
+async def _trace(info: Info, id: str) -> Node | None:
+    account = await accounts.trace(info.context.deps, info.context.principal, id)
+    return RetrievalTrace.of(account) if account else None
+
+
+async def _proposal(info: Info, id: str) -> Node | None:
+    found = await review.by_ids(info.context.deps, info.context.principal, [id])
+    return Proposal.of(found[0]) if found else None
+
+
+async def _organization(info: Info, id: str) -> Node | None:
+    own = (await identity.viewer(info.context.deps, info.context.principal)).organization
+    return Organization(id=strawberry.ID(own.id), name=own.name) if own.id == id else None
+
+
+_LOADERS: Mapping[str, Callable[[Info, str], Awaitable[Node | None]]] = {
+    "org": _organization,
+    "mem": _record,
+    "fact": _record,
+    "ent": _entity,
+    "rel": _relation,
+    "trc": _trace,
+    "prop": _proposal,
+    "pol": context_node,
+    "pin": context_node,
+    "scr": context_node,
+    "run": context_node,
+}

@@ -174,6 +174,11 @@ async def correct(deps: Deps, principal: Principal, id: str, *, reason: str) -> 
     return await deps.db.write(work)
 
 
+async def by_id(deps: Deps, principal: Principal, id: str) -> Relation | None:
+    """The link with this id, if `principal` sees both its ends."""
+    return await deps.db.read(lambda tx: relations.find(tx, principal, id))
+
+
 async def of_record(deps: Deps, principal: Principal, id: RecordId, page: Page) -> list[Relation]:
     """Links from and to a record, newest first."""
 
