@@ -15,7 +15,7 @@ from graph_mem import store
 HERE = Path(__file__).parent
 
 _CYPHER = re.compile(r"\b(MATCH|MERGE|CREATE|CALL|DELETE|UNWIND|SHOW|RETURN)\b")
-_PREDICATE = re.compile(r"\((\w+)\.partition IN \$partitions AND \(\$scopes IS NULL OR \1\.scope IN \$scopes\)\)")
+PREDICATE = re.compile(r"\((\w+)\.partition IN \$partitions AND \(\$scopes IS NULL OR \1\.scope IN \$scopes\)\)")
 _LABELLED = re.compile(r"\(\s*(?P<alias>\w*)\s*:\s*(?P<labels>\w+(?:\s*[|:&]\s*\w+)*)")
 _UNLABELLED = re.compile(r"(?:\bMATCH\s*|->\s*|<?-\s*)\((?P<alias>\w+)\s*(?=[){]|\bWHERE\b)")
 _BEFORE_ARROW = re.compile(r"\((?P<alias>\w+)\)\s*<?-")
@@ -44,7 +44,7 @@ class Statement:
     @property
     def checked(self) -> frozenset[str]:
         """The aliases that carry the visibility predicate."""
-        return frozenset(_PREDICATE.findall(self.text))
+        return frozenset(PREDICATE.findall(self.text))
 
     @property
     def records(self) -> frozenset[str]:
@@ -62,7 +62,7 @@ class Statement:
     @property
     def opened(self) -> str:
         """The text with the first layer taken out."""
-        return _PREDICATE.sub("true", self.text)
+        return PREDICATE.sub("true", self.text)
 
 
 def _labels(found: re.Match[str]) -> set[str]:
@@ -70,7 +70,7 @@ def _labels(found: re.Match[str]) -> set[str]:
 
 
 def without_layer_one(text: str) -> str:
-    return _PREDICATE.sub("true", text)
+    return PREDICATE.sub("true", text)
 
 
 @cache

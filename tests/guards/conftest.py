@@ -1,0 +1,23 @@
+"""One world for all tests of isolation; those that change it come last."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from graph_mem.services import Deps
+from graph_mem.store.db import Database
+from tests.guards.world import World, build, leave_traces
+from tests.people import deps_on
+
+
+@pytest.fixture(scope="session")
+async def deps(database: Database) -> AsyncIterator[Deps]:
+    async with deps_on(database) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+async def world(deps: Deps) -> World:
+    made = await build(deps)
+    await leave_traces(made)
+    return made
