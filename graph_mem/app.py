@@ -1,6 +1,7 @@
 """The composition root: settings become a database, models and everything that uses them."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -50,6 +51,8 @@ from graph_mem.services.wakeups import Wakeups
 from graph_mem.services.worker import Duty, Handler, Worker
 from graph_mem.store.db import Database
 from graph_mem.store.migrate import migrate
+
+_log = logging.getLogger(__name__)
 
 HANDLERS = {PROCESS: Handler(process, fail), EMBED: Handler(embedding.embed, embedding.fail)}
 
@@ -232,13 +235,20 @@ async def working(deps: Deps, settings: Settings) -> AsyncGenerator[None]:
     """Workers at work for as long as the context lasts; at the end they finish what they hold."""
     numbers = range(settings.worker_concurrency)
     workers = [Worker(deps, HANDLERS, duties=() if number else duties(settings)) for number in numbers]
-    running = [asyncio.create_task(worker.run(), name=f"worker {number}") for number, worker in enumerate(workers)]
+    running = asyncio.gather(*(worker.run() for worker in workers))
+    running.add_done_callback(_say_if_failed)
     try:
         yield
     finally:
         for worker in workers:
             worker.stop()
-        await asyncio.gather(*running)
+        await running
+
+
+def _say_if_failed(running: asyncio.Future[list[None]]) -> None:
+    """A worker that ends by a fault of ours must not end in silence."""
+    if not running.cancelled() and (error := running.exception()):
+        _log.critical("the worker has ended; nothing is processed until a restart", exc_info=error)
 
 
 async def run_worker(settings: Settings, until: asyncio.Event) -> None:

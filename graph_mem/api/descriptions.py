@@ -1,6 +1,7 @@
 """What strawberry has no place for: descriptions of enum values, and of `input` arguments."""
 
 from collections.abc import Mapping
+from typing import cast
 
 from graphql import GraphQLEnumType, GraphQLInputObjectType, GraphQLObjectType, GraphQLSchema, get_named_type
 
@@ -136,6 +137,6 @@ def _describe_inputs(type_: GraphQLObjectType) -> None:
     """An `input` argument without a description has that of its type."""
     for field in type_.fields.values():
         for argument in field.args.values():
-            named: object = get_named_type(argument.type)
+            named = cast("object", get_named_type(argument.type))
             if argument.description is None and isinstance(named, GraphQLInputObjectType):
                 argument.description = named.description

@@ -1,7 +1,7 @@
 """What a person does to single records, and the organization's rules for keeping and forgetting."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import strawberry
 from strawberry.scalars import JSON
@@ -58,7 +58,7 @@ class LifecycleConfig:
             after_erase=config.after_erase,
             write_gate=JSON({role.value: sorted(levels) for role, levels in config.write_gate.items()}),
             promote_to=config.promote_to,
-            updated_at=config.updated_at,
+            updated_at=cast("datetime", config.updated_at),  # settings that were read always have it
             updated_by=strawberry.ID(config.updated_by) if config.updated_by else None,
         )
 

@@ -43,7 +43,6 @@ class MemoryVersion:
 
 @strawberry.type(description="A durable text.")
 class Memory(Record, Node):
-    record: strawberry.Private[model.Memory]
     label: str = strawberry.field(description="What kind of memory, in the organization's words.")
     position: bool = strawberry.field(description="True for what someone committed to: a decision, say.")
     title: str | None = strawberry.field(description="Its title, if it has one.")
