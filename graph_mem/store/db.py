@@ -37,6 +37,7 @@ T = TypeVar("T")
 Tx = AsyncManagedTransaction
 Row = Mapping[str, Any]
 
+_FULL_TEXT = "Failed to invoke procedure `db.index.fulltext"
 _TIMED_OUT = ("TransactionTimedOut", "TransactionTimedOutClientConfiguration")
 
 
@@ -165,7 +166,9 @@ def translated(error: Neo4jError | DriverError) -> GraphMemError | Exception:
         return DatabaseUnavailable(f"Neo4j could not finish the transaction after several tries: {code}.")
     if isinstance(error, AuthError):
         return error
-    if isinstance(error, ClientError) and getattr(error, "gql_status", "") in ("22N69", "42NFF"):
+    if isinstance(error, ClientError) and (
+        getattr(error, "gql_status", "") in ("22N69", "42NFF") or _FULL_TEXT in (error.message or "")
+    ):
         return IndexUnavailable("A search index is missing or not online.")
     return error
 
