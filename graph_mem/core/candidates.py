@@ -194,9 +194,11 @@ _ALIKE = 0.75
 
 
 def _parts(entity: Entity) -> set[str]:
+    """What twins have at least one of in common: a word, how the name begins, how it ends."""
     names = [_core_name(name) for name in (entity.name, *entity.aliases)]
+    joined = ["".join(name.split()) for name in names if name]
     words = {word for name in names for word in name.split() if len(word) > 2}
-    return {*words, *("".join(name.split())[:5] for name in names if name)}
+    return {*words, *(f"{name[:5]}-" for name in joined), *(f"-{name[-5:]}" for name in joined)}
 
 
 def _core_name(name: str) -> str:
