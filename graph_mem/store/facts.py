@@ -15,10 +15,13 @@ from graph_mem.core.seats import Seat
 from graph_mem.core.tags import tags
 from graph_mem.core.words import pieces
 from graph_mem.errors import NotFound
-from graph_mem.store import audit, jobs, relations, standing
+from graph_mem.store import audit, jobs, relations
+from graph_mem.store.audit import APPEND
 from graph_mem.store.db import Tx, row, rows
-from graph_mem.store.jobs import NewJob
+from graph_mem.store.jobs import ENQUEUE, NewJob
 from graph_mem.store.records import fact_columns, fact_of, interval_properties
+from graph_mem.store.relations import SUPERSEDING
+from graph_mem.store.standing import leave, leaving
 from graph_mem.store.times import instant, ms
 from graph_mem.store.visibility import access, admitted, place_of, place_properties, visible
 
@@ -52,7 +55,7 @@ WRITE = f"""
 CALL () {{
   UNWIND $leaving AS id
   MATCH (r:Fact {{id: id}}) WHERE {visible("r")}
-  {standing.LEAVE}
+  {leave()}
 }}
 CALL () {{ {END} }}
 CALL () {{
@@ -62,15 +65,15 @@ CALL () {{
   SET s.at = $at, s.rev = s.rev + 1, f.rev = s.rev
   FOREACH (_ IN CASE WHEN f.activeKey IS NULL THEN [] ELSE [1] END | CREATE (s)-[:CURRENT]->(f))
 }}
-CALL () {{ {relations.SUPERSEDING} }}
+CALL () {{ {SUPERSEDING} }}
 CALL () {{
   UNWIND $sources AS source
   MATCH (m:Memory {{id: source}}) WHERE {visible("m")}
   MATCH (f:Fact {{id: $properties.id}})
   MERGE (m)-[:STATES]->(f)
 }}
-CALL () {{ {audit.APPEND} }}
-CALL () {{ {jobs.ENQUEUE} }}
+CALL () {{ {APPEND} }}
+CALL () {{ {ENQUEUE} }}
 MATCH (f:Fact {{id: $properties.id}})
 RETURN COUNT {{ (f)-[:SUPERSEDES]->() }} + COUNT {{ (f)<-[:SUPERSEDES]-() }} AS links
 """
@@ -241,7 +244,8 @@ async def write(tx: Tx, principal: Principal, change: Change) -> None:
         events=[audit.properties(fact.place, event) for event in change.events],
         jobs=list(map(jobs.properties, change.jobs)),
         now=ms(fact.created_at),
-        **{"leaving": sorted(change.leaving), **standing.leaving(Standing.SUPERSEDED, at=fact.created_at)},
+        leaving=sorted(change.leaving),
+        **leaving(Standing.SUPERSEDED, at=fact.created_at),
         **access(principal),
     )
     if found is None or found["links"] != len(change.links):

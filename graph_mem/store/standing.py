@@ -63,7 +63,7 @@ async def lock(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> Locke
     return Locked(instant(at), {record.id: record for record in admitted(principal, found["records"], record_of)})
 
 
-LEAVE: LiteralString = """
+_LEAVE: LiteralString = """
 WITH r, r.standing = 'CURRENT' AND r.knownTo = $far AS known
 SET r.standing = $standing, r.keys = [key IN r.keys WHERE NOT key IN $tags] + $tag, r.version = r.version + 1,
     r.knownTo = CASE WHEN known THEN $at ELSE r.knownTo END, r.dedupKey = null, r.activeKey = null
@@ -71,13 +71,19 @@ WITH r
 OPTIONAL MATCH (:Slot {key: r.slotKey})-[held:CURRENT]->(r)
 DELETE held
 """
-"""What happens to a locked record `r` that stops being current, with the parameters of `leaving`."""
+
+
+def leave() -> LiteralString:
+    """What happens to a locked record `r` that stops being current, with the parameters of `leaving`: a part of a
+    statement that has found `r`."""
+    return _LEAVE
+
 
 RETIRE = f"""
 UNWIND $ids AS id
 MATCH (r:Memory|Fact {{id: id}})
 WHERE {visible("r")}
-{LEAVE}
+{leave()}
 """
 REVIVE = f"""
 UNWIND $ids AS id
@@ -104,7 +110,7 @@ SET c.standing = r.standing, c.keys = [key IN c.keys WHERE NOT key IN $tags] + $
 
 
 def leaving(to: Standing, *, at: datetime) -> dict[str, Any]:
-    """The parameters of `LEAVE`."""
+    """The parameters of `leave`."""
     return {"standing": to, "at": ms(at), **_tagged(to)}
 
 
