@@ -198,7 +198,7 @@ def _parts(entity: Entity) -> set[str]:
     names = [_core_name(name) for name in (entity.name, *entity.aliases)]
     joined = ["".join(name.split()) for name in names if name]
     words = {word for name in names for word in name.split() if len(word) > 2}
-    return {*words, *(f"{name[:5]}-" for name in joined), *(f"-{name[-5:]}" for name in joined)}
+    return {*words, *(f"{name[:4]}-" for name in joined), *(f"-{name[-4:]}" for name in joined)}
 
 
 def _core_name(name: str) -> str:
