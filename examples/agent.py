@@ -17,6 +17,7 @@ from uuid import uuid4
 import httpx
 from client import GraphMem, SavedFact
 
+FACT = re.compile(r'<evidence \w+ id="fact_[^\n]*\n(.*)')
 RATE = re.compile(r"(?P<client>[A-Z]\w+) pays (?P<rate>\d+) euros")
 
 
@@ -49,7 +50,8 @@ class ScriptedModel:
         if told := RATE.search(request):
             statement = f"{told['client']} pays {told['rate']} euros an hour."
             return Answer(f"Noted: {statement}", (Learned(told["client"], "hourly rate", statement),))
-        if known := RATE.search(evidence) or RATE.search(system):
+        facts = "\n".join(FACT.findall(evidence))  # what holds today goes before what somebody once said
+        if known := RATE.search(facts) or RATE.search(evidence) or RATE.search(system):
             return Answer(f"{known['client']} pays {known['rate']} euros an hour.")
         return Answer("I do not know; nothing that I was given says so.")
 
