@@ -22,7 +22,7 @@ from graph_mem.api.limits import Budget, RateLimiter
 from graph_mem.api.middleware import edge_middleware
 from graph_mem.api.schema import make_schema
 from graph_mem.api.session import Sessions
-from graph_mem.api.tokens import TokenSettings, TokenVerifier
+from graph_mem.api.tokens import TokenVerifier
 from graph_mem.config import Settings
 from graph_mem.core.context import Limits
 from graph_mem.core.retrieval import RetrievalConfig
@@ -49,6 +49,7 @@ from graph_mem.services.slotting import EMBED
 from graph_mem.services.tracing import TraceWriter
 from graph_mem.services.wakeups import Wakeups
 from graph_mem.services.worker import Duty, Handler, Worker
+from graph_mem.signing import token_settings
 from graph_mem.store.db import Database
 from graph_mem.store.migrate import migrate
 
@@ -148,17 +149,6 @@ async def prepare(settings: Settings) -> list[str]:
         return await migrate(db, folder("schema"), dimension=profile.dimension)
     finally:
         await db.close()
-
-
-def token_settings(settings: Settings) -> TokenSettings:
-    """How tokens are signed and checked."""
-    secret = settings.jwt_secret
-    return TokenSettings(
-        audience=settings.jwt_audience,
-        issuer=settings.jwt_issuer,
-        secret=secret.get_secret_value() if secret and settings.jwt_jwks_url is None else None,
-        jwks_url=settings.jwt_jwks_url,
-    )
 
 
 def build(settings: Settings, *, work: bool = False) -> Starlette:

@@ -27,6 +27,7 @@ from graph_mem.local.folder import Announcement, DataFolder
 from graph_mem.local.home import Address, has_ended
 from graph_mem.services import utc_now
 from graph_mem.services.admin import ensure_principal
+from graph_mem.signing import token_settings
 
 WATCH_S = 0.5
 KNOWN_TIMEOUT_S = 30.0
@@ -157,7 +158,7 @@ async def local_token(settings: Settings) -> str | None:
     if settings.jwt_jwks_url is not None:
         return None
     return issue(
-        app.token_settings(settings),
+        token_settings(settings),
         org_id=enrolled.org_id,
         user_id=enrolled.user_id,
         now=utc_now(),

@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from graph_mem.api.tokens import issue
-from graph_mem.app import token_settings
 from graph_mem.cli.access import complete, open_database
 from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
 from graph_mem.config import Settings
@@ -20,6 +19,7 @@ from graph_mem.core.model import Role
 from graph_mem.core.people import ApiKey, Assignment, DocumentPolicy, Enrolment, Member, Organization
 from graph_mem.errors import SetupError
 from graph_mem.services import Clock, admin, new_id, utc_now
+from graph_mem.signing import token_settings
 from graph_mem.store.db import Database
 
 T = TypeVar("T")
