@@ -10,3 +10,4 @@ CREATE RANGE INDEX proposal_changed IF NOT EXISTS FOR (n:Proposal) ON (n.partiti
 CREATE RANGE INDEX snapshot_order IF NOT EXISTS FOR (n:Snapshot) ON (n.partition, n.seq);
 CREATE RANGE INDEX rehearsal_due IF NOT EXISTS FOR (n:Rehearsal) ON (n.partition, n.dueAt);
 CREATE RANGE INDEX entity_merged IF NOT EXISTS FOR (n:Entity) ON (n.mergedInto);
+CREATE RANGE INDEX event_kind IF NOT EXISTS FOR (n:Event) ON (n.org, n.kind, n.at);

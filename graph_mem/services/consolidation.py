@@ -21,7 +21,7 @@ from graph_mem.core.proposals import (
     low_risk,
 )
 from graph_mem.errors import Conflict, Forbidden
-from graph_mem.services import Deps, applying, claiming, gathering, lifecycle
+from graph_mem.services import Deps, applying, claiming, erasure, gathering, lifecycle
 from graph_mem.services.applying import Decider
 from graph_mem.services.scanning import MOST_OF_A_KIND, Round, scan
 from graph_mem.services.standards import Standards, standards_of
@@ -69,6 +69,7 @@ async def cycle(deps: Deps, org_id: OrganizationId) -> Report:
     async def members(tx: Tx) -> list[UserId]:
         return [member.user_id for member in await tenants.list_members(tx, org_id)]
 
+    await erasure.hush_lately(deps, org_id)
     report = await _shared(deps, org_id, standards)
     for user_id in await deps.db.read(members):
         report += await _own(deps, Principal(org_id, user_id, Role.OWNER), standards)

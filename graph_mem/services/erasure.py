@@ -1,12 +1,14 @@
 """Forgetting on purpose: a record's words go from everywhere, in one transaction; that it existed stays."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 
 from graph_mem.core.lifecycle import ReingestPolicy
 from graph_mem.core.model import OrganizationId, Principal, Record, RecordId, is_id
 from graph_mem.core.segments import chunks
-from graph_mem.errors import Conflict, Forbidden, InvalidInput, NotFound
+from graph_mem.errors import Conflict, DatabaseUnavailable, Forbidden, InvalidInput, NotFound
 from graph_mem.services import Deps, applying, lifecycle
 from graph_mem.services.standards import Standards, standards_of
 from graph_mem.store import audit, erasure, records, runs, standing
@@ -16,6 +18,7 @@ from graph_mem.store.erasure import Needles, Plan, Remnant, Secret
 _TIMEOUT_S = 120.0
 _LEAST_PASSAGE = 24
 _SCAN_TIMEOUT_S = 3600.0
+_LATELY = timedelta(days=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,23 @@ async def erase(
     if dry_run:
         return await deps.db.read(work)
     erased = await deps.db.write(work, timeout_s=_TIMEOUT_S)
+    with suppress(DatabaseUnavailable):  # it is erased; the nightly cycle hushes again
+        await hush(deps, principal.org_id, erased.ids)
     deps.wakeups.notify()
     return erased
+
+
+async def hush(deps: Deps, org_id: OrganizationId, ids: Sequence[RecordId]) -> None:
+    """Take the query out of traces that were being written while the records they name were erased."""
+    await deps.traces.flush()
+    await deps.db.write(lambda tx: erasure.hush_traces(tx, org_id, ids))
+
+
+async def hush_lately(deps: Deps, org_id: OrganizationId) -> None:
+    """The same for whatever was erased in the last days, in case a process died in between."""
+    ids = await deps.db.read(lambda tx: erasure.erased_since(tx, org_id, deps.clock() - _LATELY))
+    if ids:
+        await hush(deps, org_id, ids)
 
 
 async def _record(tx: Tx, principal: Principal, id: str) -> Record:

@@ -100,6 +100,10 @@ MATCH (t:Trace {org: $org})
 WHERE any(id IN t.recordIds WHERE id IN $ids) OR t.query IN $exact OR any(n IN $needles WHERE t.query CONTAINS n)
 SET t.query = null
 """
+ERASED_SINCE = """
+MATCH (e:Event {org: $org}) WHERE e.kind = 'erased' AND e.at >= $since
+RETURN DISTINCT e.recordId AS id
+"""
 DROP_PROPOSALS = """
 MATCH (p:Proposal {org: $org, state: 'PENDING'}) WHERE any(id IN p.subjectIds WHERE id IN $ids)
 DELETE p
@@ -291,6 +295,16 @@ async def _reduce_snapshots(tx: Tx, org_id: OrganizationId, plan: Plan) -> None:
             await rows(tx, REDUCE_SNAPSHOT, id=found["id"], change=change_json(left), ids=sorted(gone))
         else:
             await rows(tx, DROP_SNAPSHOT, id=found["id"])
+
+
+async def hush_traces(tx: Tx, org_id: OrganizationId, ids: Sequence[RecordId]) -> None:
+    """Take the query out of every trace that names one of `ids`."""
+    await rows(tx, HUSH_TRACES, org=org_id, ids=list(ids), exact=[], needles=[])
+
+
+async def erased_since(tx: Tx, org_id: OrganizationId, since: datetime) -> list[RecordId]:
+    """What was erased from `since` on."""
+    return [RecordId(found["id"]) for found in await rows(tx, ERASED_SINCE, org=org_id, since=ms(since))]
 
 
 async def banned(tx: Tx, memories: Sequence[Memory]) -> set[RecordId]:

@@ -29,14 +29,15 @@ _MAX_KINDS = 64
 
 CREATE = """
 UNWIND $traces AS new
+WITH new, EXISTS { MATCH (r:Memory|Fact) WHERE r.id IN new.recordIds AND r.standing = 'ERASED' } AS gone
 MERGE (t:Trace {id: new.id})
-  ON CREATE SET t:AccessEntry, t += new
+  ON CREATE SET t:AccessEntry, t += new, t.query = CASE WHEN gone THEN null ELSE new.query END
   ON MATCH SET t.recordIds = new.recordIds, t.payload = new.payload,
     t.served = CASE WHEN new.served > t.served THEN new.served ELSE t.served END
 """
 STRENGTHEN = """
 UNWIND $records AS one
-MATCH (r:Memory|Fact {id: one.id}) WHERE r.partition = one.partition
+MATCH (r:Memory|Fact {id: one.id}) WHERE r.partition = one.partition AND r.standing <> 'ERASED'
 SET r.retrievals = coalesce(r.retrievals, 0) + one.times,
     r.lastRetrievedAt = CASE WHEN one.at > coalesce(r.lastRetrievedAt, 0) THEN one.at ELSE r.lastRetrievedAt END,
     r.queryKinds = (coalesce(r.queryKinds, []) +
