@@ -46,6 +46,10 @@ WORDS_INDEX = "words"
 COUNTED = 1_000
 """How far what is left out is counted."""
 
+_FEW_SCOPES = 6
+_DEEPER = 8
+"""A search of one partition at eight times the depth costs as much as six at the depth itself."""
+
 _RETIRED = (Standing.SUPERSEDED, Standing.ARCHIVED)
 _NOTHING = "+keys:none"
 
@@ -105,7 +109,7 @@ def _meaning(chosen: Iterable[LiteralString]) -> LiteralString:
     return f"""CYPHER 25
 UNWIND $partitions AS onePartition UNWIND $standings AS oneStanding {unwinds}
 MATCH (n) SEARCH n IN (VECTOR INDEX passages FOR $vector
-  WHERE n.partition = onePartition AND n.standing = oneStanding{predicates} LIMIT $limit) SCORE AS score
+  WHERE n.partition = onePartition AND n.standing = oneStanding{predicates} LIMIT $reach) SCORE AS score
 WITH n, score WHERE n.standing IN $standings AND {visible("n")}
 {_TO_RECORDS}"""
 
@@ -233,11 +237,22 @@ def _bolt(vector: Vector) -> BoltVector:
 
 
 async def meaning(tx: Tx, principal: Principal, where: Where, *, vector: Vector, limit: int) -> list[Found]:
-    """The units nearest to `vector`, best first; `raw` is their cosine."""
-    given = parameters(principal, where)
-    statement = EXACT if where.names_records else MEANING[_form(given)]
-    answer = await row(tx, statement, vector=_bolt(vector), limit=limit, **given)
-    return found_of(principal, answer, raw=_cosine)
+    """The units nearest to `vector`, best first; `raw` is their cosine.
+
+    Each scope costs a search of its own. A caller of many scopes has the partition searched deep instead, and only
+    where that brings few of theirs, each scope.
+    """
+    given = {**parameters(principal, where), "vector": _bolt(vector), "limit": limit, "reach": limit}
+    if where.names_records:
+        return found_of(principal, await row(tx, EXACT, **given), raw=_cosine)
+    form = _form(given)
+    if len(where.scopes or ()) > _FEW_SCOPES:
+        whole = MEANING[tuple(name for name in form if name != "scope")]
+        answer = await row(tx, whole, **{**given, "reach": _DEEPER * limit})
+        found = found_of(principal, answer, raw=_cosine)
+        if len(found) >= limit // 2:
+            return found
+    return found_of(principal, await row(tx, MEANING[form], **given), raw=_cosine)
 
 
 def _cosine(score: float) -> float:
