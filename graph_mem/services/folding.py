@@ -154,8 +154,13 @@ async def _edited(case: Case) -> bool:
     won = await _fold_into(case, kept)
     if merge.changed:
         await _new_version(case, kept, merge)
-    spans = None if won else merge.fresh(label_won=False)
-    await folding.freshen(case.tx, case.acting, kept.id, at=memory.created_at, spans=spans)
+    if won:
+        await folding.freshen(case.tx, case.acting, kept.id, at=memory.created_at)
+    else:
+        spans = merge.fresh(label_won=False)
+        await folding.freshen_part(
+            case.tx, case.acting, kept.id, at=memory.created_at, spans=spans, moved=merge.changed
+        )
     return True
 
 

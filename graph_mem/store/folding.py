@@ -35,7 +35,8 @@ SET m.freshAt = CASE WHEN m.freshAt < $at THEN $at ELSE m.freshAt END, m.freshSp
 """
 FRESHEN_PART = f"""
 MATCH (m:Memory {{id: $id}}) WHERE {visible("m")}
-SET m.staleAt = coalesce(m.staleAt, m.freshAt), m.freshSpans = $spans,
+SET m.staleAt = coalesce(m.staleAt, m.freshAt),
+    m.freshSpans = ($spans + CASE WHEN $moved THEN [] ELSE coalesce(m.freshSpans, []) END)[..$most],
     m.freshAt = CASE WHEN m.freshAt < $at THEN $at ELSE m.freshAt END
 """
 REINFORCE = f"""
@@ -100,6 +101,7 @@ RETURN v {{.id, .org, .owner, .level, .clientId, .dealId, .version, .savedAt, .s
 
 _REMEMBERED = 4
 """How many of the copies folded before a memory names; the others are counted, and lead to it."""
+_MOST_SPANS = 60
 _LOOKED_AT = 50
 _COMPARED = 6
 
@@ -114,15 +116,22 @@ async def rest(tx: Tx, principal: Principal, id: RecordId) -> None:
     await rows(tx, REST, id=id, **access(principal))
 
 
-async def freshen(
-    tx: Tx, principal: Principal, id: RecordId, *, at: datetime, spans: Sequence[Span] | None = None
+async def freshen(tx: Tx, principal: Principal, id: RecordId, *, at: datetime) -> None:
+    """Let the age of a memory count from `at`."""
+    await rows(tx, FRESHEN, id=id, at=ms(at), **access(principal))
+
+
+async def freshen_part(
+    tx: Tx, principal: Principal, id: RecordId, *, at: datetime, spans: Sequence[Span], moved: bool
 ) -> None:
-    """Let the age of a memory count from `at`; with `spans` that of these parts of its text alone."""
-    if spans is None:
-        await rows(tx, FRESHEN, id=id, at=ms(at), **access(principal))
-        return
-    flat = [edge for span in spans for edge in (span.start, span.end)]
-    await rows(tx, FRESHEN_PART, id=id, at=ms(at), spans=flat, **access(principal))
+    """Let the age of these parts of a memory's text count from `at`, of the others from when it did.
+
+    `moved`: the text is another than before, so parts that were made fresh earlier stand elsewhere and have the
+    age of the whole. Kept as start, end and instant, one after the other; `store.found` reads them.
+    """
+    flat = [number for span in spans for number in (span.start, span.end, ms(at))]
+    given = {"spans": flat, "moved": moved, "most": 3 * _MOST_SPANS}
+    await rows(tx, FRESHEN_PART, id=id, at=ms(at), **given, **access(principal))
 
 
 async def reinforce(tx: Tx, principal: Principal, id: RecordId, *, at: datetime) -> bool:

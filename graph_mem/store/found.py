@@ -22,7 +22,8 @@ SHOWN = 2_000
 class Found:
     """A search unit - chunk, fact or unprocessed memory - with its record's ranking data.
 
-    `raw` is BM25 or cosine. `in_time`: within the time filters, which the full-text index does not know.
+    `raw` is BM25 or cosine. `fresh_at`: of a text saved again in part, a chunk is as fresh as what stands in it.
+    `in_time`: within the time filters, which the full-text index does not know.
     """
 
     unit_id: str
@@ -43,9 +44,13 @@ class Found:
 
 COLLECTED: LiteralString = """collect({
   score: score, unit: n.id, content: left(coalesce(n.content, r.text, ''), $shown),
-  record: r {.id, .org, .owner, .level, .clientId, .dealId, .label, .importance, .freshAt, .createdAt, .validFrom,
+  record: r {.id, .org, .owner, .level, .clientId, .dealId, .label, .importance, .createdAt, .validFrom,
     .validTo, .knownFrom, .knownTo, .gaps, .statedTo, .retrievals, .queryKinds, .lastRetrievedAt, .lastValidatedAt,
     .centrality, .confidence, .trust, .evergreen, .startingStrength},
+  fresh: CASE WHEN r.staleAt IS NULL OR n.start IS NULL THEN r.freshAt ELSE reduce(
+    at = r.staleAt, i IN [i IN range(0, size(r.freshSpans) / 3 - 1)
+      WHERE r.freshSpans[3 * i] < n.end AND n.start < r.freshSpans[3 * i + 1]] |
+    CASE WHEN r.freshSpans[3 * i + 2] > at THEN r.freshSpans[3 * i + 2] ELSE at END) END,
   neighbours: [(n)-[:NEXT]-(x:Chunk) | x.id],
   participants: [(r)-[:MENTIONS {role: 'PARTICIPANT'}]->(e:Entity) | [e.name] + coalesce(e.aliases, [])],
   inTime: ($createdFrom IS NULL OR r.createdAt >= $createdFrom) AND ($createdTo IS NULL OR r.createdAt < $createdTo)
@@ -71,7 +76,7 @@ def found_of(principal: Principal, answer: Row | None, *, raw: Callable[[float],
 
 
 def _unit(one: Row, node: Row, place: Place, raw: float) -> Found:
-    importance, fresh_at = node["importance"], node["freshAt"]
+    importance, fresh_at = node["importance"], one["fresh"]
     return Found(
         unit_id=one["unit"],
         record_id=RecordId(node["id"]),

@@ -11,7 +11,9 @@ from graph_mem.core.model import Memory, Page, Principal, Processing, RecordId, 
 from graph_mem.services import Deps, capture, folding, history, records
 from graph_mem.services.capture import NewMemory
 from graph_mem.services.worker import Worker
+from graph_mem.store import search
 from graph_mem.store.db import Tx, rows
+from graph_mem.store.search import Where
 from tests.encoders import Fault, FaultyEncoder
 from tests.people import Company, company, deps_on, work_off
 
@@ -206,9 +208,29 @@ async def test_a_long_copy_with_nothing_new_stores_nothing(deps: Deps, org: Comp
     assert await into(deps, org.owner, await kept(deps, org, part, label="document")) == first
     memory = await read(deps, org.owner, first)
     assert (memory.version, memory.text) == (1, document())
-    row = await one(deps, "MATCH (m:Memory {id: $id}) RETURN m.freshSpans AS spans, m.staleAt AS stale", id=first)
-    assert row["spans"] == [0, len("\n\n".join(PARAGRAPHS[:9])) + 2]
-    assert row["stale"] is not None
+    assert memory.fresh_at > memory.created_at
+
+
+async def test_only_the_turns_that_were_sent_again_are_fresh(deps: Deps, org: Company) -> None:
+    first = await kept(deps, org, document(), label="document")
+    await kept(deps, org, "\n\n".join(PARAGRAPHS[:9]), label="document")
+    memory = await read(deps, org.owner, first)
+    assert await freshness(deps, org, "Paragraph 2. topic 2") == memory.fresh_at
+    assert await freshness(deps, org, "Paragraph 13. topic 13") == memory.created_at
+    await kept(deps, org, "\n\n".join(PARAGRAPHS[5:]), label="document")
+    again = await read(deps, org.owner, first)
+    assert await freshness(deps, org, "Paragraph 2. topic 2") == memory.fresh_at
+    assert await freshness(deps, org, "Paragraph 13. topic 13") == again.fresh_at > memory.fresh_at
+    await kept(deps, org, "\n\n".join(PARAGRAPHS[:9]), label="playbook")
+    assert await freshness(deps, org, "Paragraph 13. topic 13") == (await read(deps, org.owner, first)).fresh_at
+
+
+async def freshness(deps: Deps, org: Company, words: str) -> datetime:
+    """From when the age of the passage counts that holds these words best."""
+    vector = await deps.embedder.query(words)
+    where = Where(None)
+    found = await deps.db.read(lambda tx: search.meaning(tx, org.owner, where, vector=vector, limit=50))
+    return max(found, key=lambda one: one.raw).fresh_at
 
 
 async def test_a_long_text_from_the_same_uri_is_its_new_version_whatever_it_says(deps: Deps, org: Company) -> None:
