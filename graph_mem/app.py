@@ -8,9 +8,10 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
@@ -40,7 +41,7 @@ from graph_mem.models.recognizers import load_recognizer
 from graph_mem.models.remote import RemoteEncoder
 from graph_mem.models.sentence import load_sentence_transformer
 from graph_mem.models.tokens import RememberedCounts, load_tokenizer
-from graph_mem.services import Deps, embedding, health, idempotency, nightly, scratch, upkeep
+from graph_mem.services import Deps, embedding, health, idempotency, metrics, nightly, scratch, upkeep
 from graph_mem.services.capture import PROCESS
 from graph_mem.services.health import ServiceState
 from graph_mem.services.processing import fail, process
@@ -182,6 +183,7 @@ def build(settings: Settings, *, work: bool = False) -> Starlette:
             WebSocketRoute("/graphql", _Late()),
             Route("/health/live", _live),
             Route("/health/ready", _ready),
+            Route("/metrics", _metrics),
             *graphiql_routes(),
         ],
         middleware=edge_middleware(settings.cors_origins),
@@ -199,6 +201,11 @@ class _Late:
 async def _live(_: Request) -> JSONResponse:
     """The process answers."""
     return JSONResponse({"live": True})
+
+
+async def _metrics(request: Request) -> Response:
+    """Counts and times for Prometheus; to be kept from the public by the proxy in front."""
+    return Response(await metrics.exposition(request.app.state.deps), media_type=CONTENT_TYPE_LATEST)
 
 
 async def _ready(request: Request) -> JSONResponse:

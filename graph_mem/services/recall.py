@@ -9,7 +9,7 @@ from graph_mem.core.query_kind import query_kind
 from graph_mem.core.retrieval import Hit, Query, SearchPage, Span, Trace, TracedHit
 from graph_mem.core.text import snippet
 from graph_mem.errors import InvalidInput
-from graph_mem.services import Deps, asking
+from graph_mem.services import Deps, asking, metrics
 from graph_mem.services.judging import ask, noted
 from graph_mem.services.tracing import Retrieval
 from graph_mem.store import search, traces
@@ -40,6 +40,7 @@ async def search_page(
     if after is not None:
         return await _later_page(deps, principal, query, first=first, after=after)
     answer = await ask(deps, principal, query, first=first)
+    metrics.count_search(answer.trace)
     rows, looked_at = await _standing(deps, principal, answer.trace.hits, answer.where, first=first)
     hits = [_hit(traced, record, answer.snippet(record.id)) for traced, record in rows]
     left = _Left(query, answer.trace, answer.units, served=looked_at)

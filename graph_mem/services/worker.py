@@ -10,6 +10,7 @@ from graph_mem.core.model import OrganizationId
 from graph_mem.errors import DatabaseUnavailable, OperationTimeout
 from graph_mem.models.embedder import EMBEDDING_ERRORS, EmbedderState
 from graph_mem.services import Deps
+from graph_mem.services.metrics import FAILURES
 from graph_mem.store import jobs
 from graph_mem.store.db import Tx
 from graph_mem.store.jobs import Job
@@ -125,6 +126,7 @@ class Worker:
 
     async def _put_off(self, handler: Handler, batch: Sequence[Job], lease: str, error: Exception) -> None:
         """Have the jobs tried again later, each time later; say FAILED once that has happened a few times."""
+        FAILURES.labels(batch[0].kind).inc(len(batch))
         reason = f"{type(error).__name__}: {error}"
         delays = {job.id: min(1000 * 2 ** (job.attempts - 1), _LONGEST_DELAY_MS) for job in batch}
 
