@@ -63,11 +63,14 @@ class Worker:
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
-        """Work until stopped."""
-        async with asyncio.TaskGroup() as tasks:
-            for duty in self._duties:
-                tasks.create_task(self._keep(duty), name=f"duty {duty.name}")
+        """Work until stopped. A duty under way is broken off: its next turn, here or elsewhere, does it again."""
+        keeping = [asyncio.create_task(self._keep(duty), name=f"duty {duty.name}") for duty in self._duties]
+        try:
             await self._claim_until_stopped()
+        finally:
+            for task in keeping:
+                task.cancel()
+            await asyncio.gather(*keeping, return_exceptions=True)
 
     def stop(self) -> None:
         """Finish what is under way, claim nothing more."""

@@ -75,7 +75,7 @@ class Database:
             uri,
             auth=(user, password),
             max_connection_pool_size=pool_size,
-            connection_acquisition_timeout=5.0,
+            connection_acquisition_timeout=20.0,
             connection_timeout=5.0,
             max_transaction_retry_time=retry_s,
             initial_retry_delay=0.05,

@@ -9,7 +9,7 @@ from graph_mem.core.model import Memory, Processing, RecordId, Role
 from graph_mem.errors import Conflict, IdempotencyKeyReused, InvalidInput, NotFound
 from graph_mem.services import Deps, capture, records
 from graph_mem.services.capture import NewMemory
-from graph_mem.services.worker import Worker
+from graph_mem.services.worker import Duty, Worker
 from tests.encoders import Fault, FaultyEncoder
 from tests.people import Company, company, deps_on, work_off
 
@@ -142,3 +142,17 @@ async def test_a_note_does_not_wait_behind_another_organizations_flood(deps: Dep
     assert (await stored(deps, org, note)).processing is Processing.READY
     waiting = await records.pending(deps, other.owner)
     assert 0 < waiting < len(flood)
+
+
+async def test_a_duty_under_way_does_not_keep_a_worker_from_stopping(deps: Deps, org: Company) -> None:
+    begun = asyncio.Event()
+
+    async def endless(_: Deps) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    worker = Worker(deps, HANDLERS, duties=[Duty("endless", 60.0, endless)], org_ids=[org.id])
+    running = asyncio.create_task(worker.run())
+    await begun.wait()
+    worker.stop()
+    await asyncio.wait_for(running, 30)
