@@ -115,7 +115,7 @@ class Settings(BaseSettings):
     scratch_hours: float = Field(default=24.0, gt=0, description="Hours a note of a run is kept if the run never ends.")
 
     worker_concurrency: int = Field(default=2, ge=1, description="Batches of jobs one process works on at once.")
-    trace_retention_days: int = Field(default=90, ge=1, description="Days a search trace is kept.")
+    trace_retention_days: int = Field(default=90, ge=1, description="Days the trace of a search or a run is kept.")
 
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="Least level logged.")
     log_format: Literal["auto", "console", "json"] = Field(

@@ -86,7 +86,7 @@ async def compute_centrality(deps: Deps, partition: str) -> int:
 
 
 async def prune_traces(deps: Deps, *, keep: timedelta) -> int:
-    """Delete traces and access entries older than `keep`, a piece at a time; returns how many."""
+    """Delete traces of searches and runs, and access entries, older than `keep`; returns how many."""
     before = deps.clock() - keep
     organizations = await deps.db.read(tenants.list_organizations)
     return sum([await _prune(deps, organization.id, before) for organization in organizations])

@@ -66,7 +66,7 @@ UNWIND $entries AS new
 CREATE (t:AccessEntry) SET t = new
 """
 PRUNE = """
-MATCH (t:AccessEntry) WHERE t.org = $org AND t.at < $before
+MATCH (t:AccessEntry|RunTrace) WHERE t.org = $org AND t.at < $before
 WITH t LIMIT $limit
 DETACH DELETE t
 RETURN count(*) AS pruned
