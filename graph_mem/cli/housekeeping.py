@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console, RenderableType
-from rich.table import Table
+from rich.table import Column, Table
 
 from graph_mem.cli.access import LOCAL_ORGANIZATION, LOCAL_USER, OrganizationOption, UserOption
 from graph_mem.cli.acting import as_user
@@ -212,7 +212,7 @@ def rehearsals(
         ]
 
     found = as_user(work, organization=organization, user=user, data_dir=data_dir)
-    table = Table("record", "box", "due", "what it says")
+    table = Table(Column("record", no_wrap=True), "box", "due", "what it says")
     for id, box, due, words in found:
         table.add_row(id, str(box), due, words)
     Output(as_json=as_json).show([{"id": id, "box": box, "due": due} for id, box, due, _ in found], table)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rich.console import Console, Group
 from rich.panel import Panel
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from graph_mem.core.model import Entity, Fact, Page, Principal, Record, RecordId, is_id
@@ -56,7 +56,7 @@ async def named(deps: Deps, principal: Principal, proposals: Sequence[Proposal])
 
 def table(proposals: Sequence[Proposal], things: Named) -> Table:
     """One line for each proposal."""
-    view = Table("id", "would", "what", "score", "why", "filed")
+    view = Table(Column("id", no_wrap=True), "would", "what", "score", "why", "filed")
     for one in proposals:
         what = "\n".join(_line(things.get(id), id) for id in one.subject_ids)
         view.add_row(one.id, _would(one), what, f"{one.score:.2f}", one.reason, f"{one.proposed_at:%Y-%m-%d}")

@@ -88,6 +88,7 @@ async def _own(deps: Deps, principal: Principal, standards: Standards) -> Report
 async def _run(deps: Deps, principal: Principal, standards: Standards, place: Place) -> Report:
     """One run over one partition."""
     enrolled = await lifecycle.enrol(deps, principal, since=_EVER)
+    await deps.db.write(lambda tx: reviews.withdraw(tx, principal))
     pending = await deps.db.read(lambda tx: reviews.open_subjects(tx, principal))
     round = Round(deps, principal, standards, place, deps.clock(), pending)
     found = await scan(round)

@@ -65,6 +65,20 @@ MATCH (p:Proposal) WHERE {visible("p")} AND p.state = 'PENDING'
 UNWIND p.subjectIds AS subject
 RETURN p.kind AS kind, collect(DISTINCT subject) AS subjects
 """
+WITHDRAW = f"""
+MATCH (p:Proposal) WHERE {visible("p")} AND p.state = 'PENDING' AND p.kind <> 'MERGE_ENTITIES'
+MATCH (r:Memory|Fact {{id: p.subjectIds[0]}}) WHERE {visible("r")}
+  AND r.standing <> CASE p.kind WHEN 'PROMOTE_FACT' THEN 'PROVISIONAL' ELSE 'CURRENT' END
+DELETE p
+RETURN count(*) AS withdrawn
+"""
+WITHDRAW_MERGES = f"""
+MATCH (p:Proposal) WHERE {visible("p")} AND p.state = 'PENDING' AND p.kind = 'MERGE_ENTITIES'
+  AND any(id IN p.subjectIds WHERE NOT EXISTS {{
+    MATCH (e:Entity {{id: id}}) WHERE e.mergedInto IS NULL AND {visible("e")} }})
+DELETE p
+RETURN count(*) AS withdrawn
+"""
 TRUST = f"""
 MATCH (p:Proposal) WHERE {visible("p")}
   AND (p.state IN ['KEPT', 'REVERTED'] OR p.undone) AND coalesce(p.owner, '') = coalesce($owner, '')
@@ -183,6 +197,13 @@ async def open_subjects(tx: Tx, principal: Principal) -> dict[ProposalKind, froz
     """What pending proposals are about, by kind."""
     found = await rows(tx, OPEN, **access(principal))
     return {ProposalKind(row["kind"]): frozenset(row["subjects"]) for row in found}
+
+
+async def withdraw(tx: Tx, principal: Principal) -> int:
+    """Remove pending proposals whose subjects moved on, which nobody could keep any more; returns how many."""
+    records = await row(tx, WITHDRAW, **access(principal))
+    merges = await row(tx, WITHDRAW_MERGES, **access(principal))
+    return sum(found["withdrawn"] for found in (records, merges) if found)
 
 
 async def trust(tx: Tx, principal: Principal, *, owner_id: UserId | None) -> list[TrustCount]:

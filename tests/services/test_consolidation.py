@@ -199,12 +199,14 @@ async def test_a_model_that_is_away_costs_its_claims_and_nothing_else(
     assert report.by_kind == {"ARCHIVE": 1}
 
 
-async def test_archived_by_hand_meanwhile_a_proposal_says_so(then: Deps, org: Company, clock: FixedClock) -> None:
-    (weak,) = await saved(then, org, "Cold coffee.")
+async def test_what_nobody_could_keep_any_more_leaves_the_queue(then: Deps, org: Company, clock: FixedClock) -> None:
+    gone, stays = await saved(then, org, "Cold coffee.", "Warm coffee.")
     clock.move(days=400)
     await consolidation.consolidate(then, org.owner)
-    await lifecycle.archive(then, org.owner, weak)
+    assert len(await queue(then, org, ProposalKind.ARCHIVE)) == 2
+    await lifecycle.archive(then, org.owner, gone)
     assert (await consolidation.consolidate(then, org.owner)).filed == 0
+    assert [one.subject_ids for one in await queue(then, org, ProposalKind.ARCHIVE)] == [(stays,)]
 
 
 def test_the_latest_turn_is_the_last_one_that_passed() -> None:
