@@ -46,6 +46,9 @@ class RetrievalConfig:
     strength_influence: float = strawberry.field(
         description="STRENGTH: the most that strength can take from a score; nothing that is better by more is passed."
     )
+    source_share: float = strawberry.field(
+        description="Of a page, the share at its end that goes to sources that are not on it yet."
+    )
     strength_weights: JSON = strawberry.field(description="The weight of each signal in strength.")
     updated_at: datetime = strawberry.field(
         description="When it was last changed; at first, when the organization was made."
@@ -84,6 +87,7 @@ class UpdateRetrievalConfigInput:
     neighbour_weight: float | None = strawberry.field(default=None, description="0..1.")
     participant_weight: float | None = strawberry.field(default=None, description="0..1.")
     strength_influence: float | None = strawberry.field(default=None, description="0..1.")
+    source_share: float | None = strawberry.field(default=None, description="0..1.")
     strength_weights: JSON | None = strawberry.field(default=None, description="A weight for each signal, 0..100.")
 
 

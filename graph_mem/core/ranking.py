@@ -1,7 +1,7 @@
 """Fused scores into the final order: strength or blend, one's own first, then variety."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graph_mem.core.fusion import Fused
@@ -11,6 +11,7 @@ from graph_mem.core.retrieval import RankingProfile, RetrievalConfig, Score, Tie
 EQUAL_RELEVANCE = 0.005
 """Fused scores no further apart than this are equally relevant: one's own record goes first."""
 
+_NOT_MUCH_WORSE = 0.7
 _COMMON = 0.3
 """Jaccard likeness that says nothing: texts on one matter share that much by their little words."""
 
@@ -134,6 +135,25 @@ def diversify(ranked: Sequence[Ranked], words: Sequence[frozenset[str]], config:
         for i in pool:
             closest[i] = max(closest[i], likeness(words[i], words[chosen]))
     return [*order, *ranked[len(words) :]]
+
+
+def spread(ranked: Sequence[Ranked], sources: Mapping[RecordId, str], *, page: int, share: float) -> list[Ranked]:
+    """`ranked` with the last `share` of the first page given to sources that are not on it yet.
+
+    One conversation or document that is all about the question would take the whole page; what it takes is the places
+    that matter least. A record without a source is its own; a much worse one is not brought forward.
+    """
+    kept = max(1, page - int(page * share))
+    shown, rest = list(ranked[:kept]), list(ranked[kept:])
+    seen = {sources.get(one.record_id, one.record_id) for one in shown}
+    while rest and len(shown) < page:
+        worst = rest[0].weight * _NOT_MUCH_WORSE
+        new = (one for one in rest if sources.get(one.record_id, one.record_id) not in seen and one.weight >= worst)
+        chosen = next(new, rest[0])
+        rest.remove(chosen)
+        shown.append(chosen)
+        seen.add(sources.get(chosen.record_id, chosen.record_id))
+    return [*shown, *rest]
 
 
 def _marginal(one: Ranked, closest: float, best: float, config: RetrievalConfig) -> float:

@@ -8,7 +8,7 @@ from datetime import datetime
 from graph_mem.core.fusion import Fused, Legs, Passage, fuse, meaning_share, words_share
 from graph_mem.core.model import Principal, RecordId
 from graph_mem.core.participants import named
-from graph_mem.core.ranking import Candidate, Ranked, diversify, rank, words_of
+from graph_mem.core.ranking import Candidate, Ranked, diversify, rank, spread, words_of
 from graph_mem.core.retrieval import (
     Calibration,
     Query,
@@ -71,6 +71,8 @@ async def ask(deps: Deps, principal: Principal, query: Query, *, first: int) -> 
         ranked = [one for one in ranked if one.tier.rank <= query.min_tier.rank]
     compared = ranked[: max(_COMPARED, 2 * first)]
     varied = diversify(ranked, [words_of(units[one.passage_id].content) for one in compared], config)
+    sources = {unit.record_id: unit.source for unit in units.values() if unit.source}
+    placed = spread(varied, sources, page=first, share=config.source_share)
     trace = Trace(
         id=deps.new_id("trc"),
         at=now,
@@ -87,10 +89,10 @@ async def ask(deps: Deps, principal: Principal, query: Query, *, first: int) -> 
         pending=harvest.surroundings.pending,
         diversified=config.mmr_lambda < 1,
         took_ms=(time.perf_counter() - started) * 1000,
-        hits=_traced(varied[: max(KEPT, first)]),
+        hits=_traced(placed[: max(KEPT, first)]),
         notes=_notes(units),
     )
-    return Answer(query, where, varied, units, harvest.exhausted, trace)
+    return Answer(query, where, placed, units, harvest.exhausted, trace)
 
 
 def noted(text: str) -> str:

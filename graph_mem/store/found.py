@@ -36,6 +36,7 @@ class Found:
     signals: Signals
     neighbours: tuple[str, ...]
     participants: tuple[str, ...]
+    source: str | None
     content: str
     in_time: bool
     interval: Interval
@@ -88,6 +89,7 @@ def _unit(one: Row, node: Row, place: Place, raw: float) -> Found:
         signals=signals_of(node),
         neighbours=tuple(one["neighbours"]),
         participants=tuple(name for names in one["participants"] for name in names),
+        source=node["sourceKey"],
         content=one["content"],
         in_time=bool(one["inTime"]),
         interval=interval_of(node),

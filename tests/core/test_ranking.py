@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from graph_mem.core.fusion import Fused
 from graph_mem.core.model import RecordId
-from graph_mem.core.ranking import Candidate, Ranked, diversify, likeness, rank, words_of
+from graph_mem.core.ranking import Candidate, Ranked, diversify, likeness, rank, spread, words_of
 from graph_mem.core.retrieval import RankingProfile, RetrievalConfig, Tier
 
 shares = st.floats(0, 1)
@@ -154,6 +154,26 @@ def test_what_lies_beyond_the_compared_keeps_its_place() -> None:
     ranked = rank([candidate(f"r{i}", 1 - i / 10) for i in range(6)], STRENGTH)
     varied = diversify(ranked, [words_of("x")] * 3, STRENGTH)
     assert varied_id(varied)[3:] == ["r3", "r4", "r5"]
+
+
+def test_the_end_of_a_page_goes_to_sources_that_are_not_on_it() -> None:
+    ranked = rank([candidate(f"r{i:02d}", 0.9 - i / 100) for i in range(14)], STRENGTH)
+    sources = {RecordId(f"r{i:02d}"): "talk" if i < 12 else f"other{i}" for i in range(14)}
+    page = varied_id(spread(ranked, sources, page=10, share=0.2))
+    assert page[:10] == [*(f"r{i:02d}" for i in range(8)), "r12", "r13"]
+    assert sorted(page) == varied_id(ranked)
+
+
+@given(candidates, st.integers(1, 20), shares)
+def test_records_of_different_sources_keep_their_order(given: list[Candidate], page: int, share: float) -> None:
+    ranked = rank(given, STRENGTH)
+    assert spread(ranked, {}, page=page, share=share) == ranked
+
+
+def test_a_much_worse_record_is_not_brought_forward() -> None:
+    ranked = rank([*(candidate(f"r{i}", 0.9) for i in range(5)), candidate("far", 0.2)], STRENGTH)
+    sources = {RecordId(f"r{i}"): "talk" for i in range(5)}
+    assert varied_id(spread(ranked, sources, page=4, share=0.5))[-1] == "far"
 
 
 @given(words, words)
