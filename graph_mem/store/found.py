@@ -45,7 +45,7 @@ class Found:
 
 COLLECTED: LiteralString = """collect({
   score: score, unit: n.id, content: left(coalesce(n.content, r.text, ''), $shown),
-  record: r {.id, .org, .owner, .level, .clientId, .dealId, .label, .importance, .createdAt, .validFrom,
+  record: r {.id, .org, .owner, .level, .clientId, .dealId, .label, .sourceKey, .importance, .createdAt, .validFrom,
     .validTo, .knownFrom, .knownTo, .gaps, .statedTo, .retrievals, .queryKinds, .lastRetrievedAt, .lastValidatedAt,
     .centrality, .confidence, .trust, .evergreen, .startingStrength},
   fresh: CASE WHEN r.staleAt IS NULL OR n.start IS NULL THEN r.freshAt ELSE reduce(
