@@ -32,8 +32,9 @@ from tests.guards.world import READERS, World
 
 TABLE: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "isolation.toml").read_text("utf-8"))
 KINDS = {
-    "memory": "mem", "older": "mem", "edited": "mem", "fact": "fact", "revoked": "fact", "entity": "ent",
-    "pin": "pin", "policy": "pol", "relation": "rel", "scratch": "scr", "proposal": "prop", "traces": "trc",
+    **dict.fromkeys(("memory", "older", "edited"), "mem"), **dict.fromkeys(("fact", "revoked", "told"), "fact"),
+    "entity": "ent", "pin": "pin", "policy": "pol", "relation": "rel", "scratch": "scr", "proposal": "prop",
+    "traces": "trc",
 }  # fmt: skip
 COUNTS = {"totalCount", "pending", "passedOver", "belowFloor", "candidates", "fusedCandidates", "remaining"}
 

@@ -1,24 +1,31 @@
 """A database whose statements have lost the first layer: one of them, or all."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, TypeVar, cast
 
+from graph_mem.core.model import Place
 from graph_mem.store.db import Database, Tx
 from tests.guards.statements import PREDICATE
 
 T = TypeVar("T")
+_KEYS = re.compile(r"\+keys:\(([^)]*)\)\^0")
 
 
 class Opened(Database):
     """`inner`, with `true` in place of the predicate in the statement `only`, or in every one.
 
     `true` for the organizations of the test: on a database that others use as well their rows would fill every page.
+    What stands inside an index, as a parameter, names every one of `places`.
     """
 
-    def __init__(self, inner: Database, *, orgs: tuple[str, ...], only: str | None = None) -> None:
+    def __init__(self, inner: Database, *, places: Collection[Place], only: str | None = None) -> None:
         self._inner = inner
-        self._orgs = "[" + ", ".join(f"'{org}'" for org in orgs) + "]"
+        self._orgs = "[" + ", ".join(sorted({f"'{place.org_id}'" for place in places})) + "]"
+        self._everywhere = {
+            "partitions": sorted({place.partition_token for place in places}),
+            "scopes": sorted({place.scope_token for place in places}),
+        }
         self._only = only
         self.ran: set[str] = set()
         """The statements that were run with their predicate taken out."""
@@ -35,11 +42,23 @@ class Opened(Database):
     def _wrapped(self, tx: Tx) -> Tx:
         return cast("Tx", _OpenedTransaction(tx, self))
 
-    def text(self, statement: str) -> str:
+    def opened(self, statement: str, given: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         if self._only not in (None, statement) or not PREDICATE.search(statement):
-            return statement
+            return statement, given
         self.ran.add(statement)
-        return PREDICATE.sub(self._anything, statement)
+        return PREDICATE.sub(self._anything, statement), {**given, **self._everywhere, **self._queries(given)}
+
+    def _queries(self, given: Mapping[str, Any]) -> dict[str, str]:
+        """The full-text queries with every partition and scope in place of the caller's."""
+
+        def widened(found: re.Match[str]) -> str:
+            for name, tokens in self._everywhere.items():
+                if set(found[1].split()) & set(given.get(name) or ()):
+                    return f"+keys:({' '.join(tokens)})^0"
+            return found[0]
+
+        names = [name for name in ("query", "passedQuery") if isinstance(given.get(name), str)]
+        return {name: _KEYS.sub(widened, given[name]) for name in names}
 
     def _anything(self, found: re.Match[str]) -> str:
         return f"({found[1]}.org IN {self._orgs})"
@@ -51,4 +70,4 @@ class _OpenedTransaction:
         self._opened = opened
 
     async def run(self, statement: str, parameters: Mapping[str, Any]) -> Any:
-        return await self._inner.run(self._opened.text(statement), parameters)
+        return await self._inner.run(*self._opened.opened(statement, parameters))

@@ -4,6 +4,7 @@ What is in a place says the place's mark: a word that stands nowhere else. What 
 no id of a place that this person may not read.
 """
 
+import asyncio
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -50,6 +51,10 @@ UNION
 MATCH (n)-[r]-() WHERE n.org = $org AND n.partition = $partition AND n.scope = $scope AND r.id IS NOT NULL
 RETURN r.id AS id
 """
+ABOUT = """
+MATCH (f:Fact {id: $fact}) MATCH (e:Entity {id: $entity})
+MERGE (f)-[:ABOUT]->(e)
+"""
 STATE = """
 MATCH (n) WHERE n.org IN $orgs AND n.partition IS NOT NULL
 OPTIONAL MATCH (n)-[r]->(m)
@@ -72,6 +77,8 @@ class World:
     """For each place every id in it."""
     traces: dict[str, str] = field(default_factory=dict)
     """The account of a search by each person."""
+    accounts: dict[str, str] = field(default_factory=dict)
+    """The account of a context that was assembled for each person."""
     alien: str = ""
     """A client of the other organization."""
 
@@ -133,12 +140,38 @@ async def build(deps: Deps) -> World:
     }
     world = World(deps, org, other, people, places)
     (world.alien,) = (await other.member("ally", client="Alien")).client_ids
+    await asyncio.gather(*(_fill(world, name) for name in places))
+    await _link_places(world)
     for name in places:
-        await _fill(world, name)
+        await _leave_pending(world, name)
     for name, place in places.items():
         own = {id for kind, id in world.ids[name].items() if kind not in ("run", "scratch")}
         world.held[name] = await _held(deps, place) | own
     return world
+
+
+async def _leave_pending(world: World, name: str) -> None:
+    """A text that is still to be processed."""
+    scope, private = world.places[name].scope, world.places[name].private
+    text = f"{MARKS[name]} just said that the roof leaks."
+    new = NewMemory(text=text, client_id=scope.client_id, deal_id=scope.deal_id, private=private)
+    await capture.accept(world.deps, world.author(name), new)
+
+
+async def _link_places(world: World) -> None:
+    """Links from a place that many read to one that few read: what is beyond is told to nobody else."""
+    deps, owner, ids = world.deps, world.people["owner"], world.ids
+    reason = f"{MARKS['client']} says so"
+    for kind, name in (("relates_to", "edited"), ("SUPERSEDES", "older")):
+        near, far = ids["organization"][name], ids["client"][name]
+        await relations.relate(deps, owner, from_id=far, to_id=near, kind=kind, reason=reason)
+    known = NewFact(
+        subject=MARKS["organization"],
+        relation="lives in",
+        statement=f"{MARKS['organization']} lives in Rome.",
+        source_ids=(ids["organization"]["edited"], ids["client"]["edited"]),
+    )
+    ids["organization"]["told"] = (await facts.save(deps, owner, known)).fact.id
 
 
 async def _held(deps: Deps, place: Place) -> frozenset[str]:
@@ -172,11 +205,11 @@ async def _fill(world: World, name: str) -> None:
 
     older = await save(f"{mark}: the roof is to be green.\n{mark}: it must be painted.", label="decision", title=mark)
     newer = await save(
-        f"{mark}: the roof is to be blue.\n{mark}: it must be painted by autumn.",
+        f"{mark}: the roof is to be blue.\n{mark}son: it must be painted by autumn.",
         label="decision",
         relations=(NewRelation("SUPERSEDES", older, f"{mark} changed their mind"),),
     )
-    await save(f"{mark}: the roof is to be blue.\n{mark}: it must be painted by autumn.")
+    await save(f"{mark}: the roof is to be blue.\n{mark}son: it must be painted by autumn.")
     edited = await save(long_text(mark, f"{mark} is undecided."), source_uri=f"file:{mark}")
     await work_off(deps, place.org_id)
     await save(long_text(mark, f"{mark} has decided."), source_uri=f"file:{mark}")
@@ -197,10 +230,12 @@ async def _fill(world: World, name: str) -> None:
     await work_off(deps, place.org_id)
     note = await scratch.add(deps, author, run_id=f"run {mark}", text=f"{mark} is to be asked")
     await lifecycle.enrol(deps, author, since=deps.clock().replace(year=2000))
+    entity = await _entity(deps, place, mark)
+    await deps.db.write(lambda tx: rows(tx, ABOUT, fact=fact, entity=entity))
     world.ids.setdefault(name, {}).update(
         memory=newer, older=older, edited=edited, fact=fact, revoked=revoked, relation=related.relation.id,
         pin=pinned.pin.id, proposal=await _propose(world, name, newer), run=f"run {mark}", scratch=note.id,
-        entity=await _entity(deps, place, mark),
+        entity=entity,
     )  # fmt: skip
 
 
@@ -211,6 +246,11 @@ async def _propose(world: World, name: str, id: RecordId) -> str:
     )  # fmt: skip
     await world.deps.db.write(lambda tx: reviews.file(tx, [proposal]))
     return proposal.id
+
+
+async def propose(world: World, name: str) -> str:
+    """A new proposal in a place."""
+    return await _propose(world, name, RecordId(world.ids[name]["edited"]))
 
 
 async def _entity(deps: Deps, place: Place, mark: str) -> str:
@@ -228,12 +268,12 @@ async def _entity(deps: Deps, place: Place, mark: str) -> str:
 
 async def leave_traces(world: World) -> None:
     """Let everybody assemble a context and search, so that there are accounts of each."""
-    for viewer, principal in world.people.items():
-        await context.assemble(
-            world.deps,
-            principal,
-            context.Request(run_id=f"run of {viewer}", instruction="the roof", semantic_tail=True),
-        )
+
+    async def ask(viewer: str, principal: Principal) -> None:
+        request = context.Request(run_id=f"run of {viewer}", instruction="the roof", semantic_tail=True)
+        world.accounts[viewer] = (await context.assemble(world.deps, principal, request)).view.trace.id
         page = await recall.search_page(world.deps, principal, Query("the roof is to be blue"), first=20)
         world.traces[viewer] = page.trace.id
+
+    await asyncio.gather(*(ask(viewer, principal) for viewer, principal in world.people.items()))
     await world.deps.traces.flush()
