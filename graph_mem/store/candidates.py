@@ -21,10 +21,11 @@ _LIGHT: LiteralString = (
     " .freshAt, .foldCount, .title, pinned: EXISTS { (m)<-[:PINS]-() }}"
 )
 
+# Ordered by all of the index's properties, the constant ones too: only then is the index read as far as the page goes.
 MEMORIES = f"""
 MATCH (m:Memory) WHERE m.partition = $partition AND m.standing = 'CURRENT' AND m.createdAt >= $at AND {visible("m")}
   AND (m.createdAt > $at OR m.id > $id) AND m.processing = 'READY'
-WITH m ORDER BY m.createdAt, m.id LIMIT $limit
+WITH m ORDER BY m.partition, m.standing, m.createdAt, m.id LIMIT $limit
 RETURN {_LIGHT} AS node
 """
 TEXTS = f"""
@@ -34,19 +35,19 @@ RETURN m {{.id, {PLACE}, .text}} AS node
 PROVISIONAL = f"""
 MATCH (f:Fact) WHERE f.partition = $partition AND f.standing = 'PROVISIONAL' AND f.createdAt >= $at AND {visible("f")}
   AND (f.createdAt > $at OR f.id > $id)
-WITH f ORDER BY f.createdAt, f.id LIMIT $limit
+WITH f ORDER BY f.partition, f.standing, f.createdAt, f.id LIMIT $limit
 RETURN {fact_columns("f")} AS node, [(m:Memory)-[:STATES]->(f) | m.id][..5] AS sources
 """
 CURRENT_FACTS = f"""
 MATCH (f:Fact) WHERE f.partition = $partition AND f.standing = 'CURRENT' AND f.createdAt >= $at AND {visible("f")}
   AND (f.createdAt > $at OR f.id > $id)
-WITH f ORDER BY f.createdAt, f.id LIMIT $limit
+WITH f ORDER BY f.partition, f.standing, f.createdAt, f.id LIMIT $limit
 RETURN {fact_columns("f")} AS node
 """
 ENTITIES = f"""
 MATCH (e:Entity) WHERE e.partition = $partition AND e.mergedInto IS NULL AND e.name >= $name AND {visible("e")}
   AND (e.name > $name OR e.id > $id)
-WITH e ORDER BY e.name, e.id LIMIT $limit
+WITH e ORDER BY e.partition, e.name, e.id LIMIT $limit
 RETURN e {{.id, {PLACE}, .name, .label, .aliases, .centrality}} AS node
 """
 MENTIONING = f"""
