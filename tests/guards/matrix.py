@@ -48,6 +48,7 @@ class Row:
     changes: bool = False
     does: Mapping[str, list[str]] | None = None
     not_in: tuple[str, ...] = ()
+    once: bool = False
 
     @property
     def text(self) -> str:
