@@ -287,8 +287,8 @@ def test_the_rules_hold_after_every_step(neo4j_address: Address, database: Datab
             run_state_machine_as_test(
                 Memories,
                 settings=settings(
-                    max_examples=6,
-                    stateful_step_count=25,
+                    max_examples=4,
+                    stateful_step_count=20,
                     deadline=None,
                     derandomize=True,
                     suppress_health_check=list(HealthCheck),
