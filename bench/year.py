@@ -266,12 +266,14 @@ async def _one(tx: Tx, statement: Any, org: str) -> int:
     return (await rows(tx, statement, org=org))[0]["broken"]
 
 
-async def _main(records: int, nights: int) -> None:
+async def _main(records: int, nights: int, step_days: float) -> None:
     from bench.stage import stage  # noqa: PLC0415 # only the command needs one
 
     clock = Clock()
     async with stage() as made:
-        year = await simulate(made.deps, made.principal, clock, made.work_off, records=records, nights=nights)
+        year = await simulate(
+            made.deps, made.principal, clock, made.work_off, records=records, nights=nights, step_days=step_days
+        )
     told = {**vars(year), "filed": dict(year.filed), "cycle_s": None}
     told["cycle_median_s"] = sorted(year.cycle_s)[len(year.cycle_s) // 2]
     told["cycle_longest_s"] = max(year.cycle_s)
@@ -282,5 +284,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=2000)
     parser.add_argument("--nights", type=int, default=365)
+    parser.add_argument("--step-days", type=float, default=1.0, help="days from one night to the next")
     given = parser.parse_args()
-    asyncio.run(_main(given.records, given.nights))
+    asyncio.run(_main(given.records, given.nights, given.step_days))
