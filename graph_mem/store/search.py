@@ -84,7 +84,7 @@ _TO_RECORDS: LiteralString = f"""
 OPTIONAL MATCH (n)-[:PART_OF]->(whole:Memory)
 WITH n, score, coalesce(whole, n) AS r
 WHERE {_PASSES}
-WITH n, r, score ORDER BY score DESC, n.id LIMIT $limit
+WITH n, r, score ORDER BY score DESC, r.owner IS NULL, n.id LIMIT $limit
 RETURN {COLLECTED}
 """
 
@@ -293,7 +293,7 @@ async def words(
         tx,
         WORDS,
         index=WORDS_INDEX,
-        query=lucene(wording, _tags(given, where, where.standings)),
+        query=lucene(wording, _tags(given, where, where.standings), ahead=given["partitions"][0]),
         passedQuery=lucene(wording, _tags(given, where, retired)) if retired else _NOTHING,
         limit=limit,
         counted=COUNTED,

@@ -82,10 +82,14 @@ def _escaped(word: str) -> str:
     return _SYNTAX.sub(r"\\\1", word.lower() if word in _OPERATORS else word)
 
 
-def lucene(wording: Wording, filters: Iterable[Sequence[str]]) -> str:
-    """The whole query: one of each group of `filters` must be among a unit's keys, and adds nothing to its score."""
-    required = " ".join(f"+keys:({' '.join(group)})^0" for group in filters if group)
-    return f"{required} {wording.clause}".strip()
+def lucene(wording: Wording, filters: Iterable[Sequence[str]], *, ahead: str | None = None) -> str:
+    """The whole query: one of each group of `filters` must be among a unit's keys, and adds nothing to its score.
+
+    `ahead` is the key of units that come first among equals: the caller's own are not cut off by as good shared ones.
+    """
+    required = [f"+keys:({' '.join(group)})^0" for group in filters if group]
+    preferred = [f"keys:{ahead}^0.0001"] if ahead else []
+    return " ".join([*required, *preferred, wording.clause])
 
 
 def needle(text: str) -> str:
