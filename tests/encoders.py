@@ -8,8 +8,9 @@ from hashlib import blake2b
 
 import numpy as np
 
+from graph_mem.core.vectors import Vectors
 from graph_mem.models.embedder import Embedder, EmbedderLimits
-from graph_mem.models.encoder import Encoder, Kind, Vectors, normalized
+from graph_mem.models.encoder import Encoder, Kind, normalized
 from graph_mem.models.profile import ModelProfile
 
 DIMENSION = 384

@@ -18,9 +18,7 @@ DECIDE = """mutation($id: ID!, $d: Decision!, $v: Int) { decide(input: {id: $id,
 SAVE = (
     """mutation($i: SaveFactInput!) { saveFact(input: $i) { fact { id standing } outcome errors { code message } } }"""
 )
-FACT = (
-    "query($id: ID!) { fact(id: $id) { id standing version validFrom validTo supersedes { id } } }"
-)
+FACT = "query($id: ID!) { fact(id: $id) { id standing version validFrom validTo supersedes { id } } }"
 MEMORY = """query($id: ID!) { memory(id: $id) { id standing label importance evergreen text version
   strength { value confidence } relations { nodes { id kind state } } entities { nodes { role entity { name } } } } }"""
 SEARCH = """query($t: String!, $all: Boolean = false) { search(input: {text: $t, includeArchived: $all}, first: 10) {

@@ -115,7 +115,11 @@ async def test_a_late_fact_goes_to_its_place_in_the_chain_and_retires_nothing(de
     assert late.fact.standing is Standing.SUPERSEDED
     assert late.revoked is None
     assert await statements(deps, org.owner) == ["In 2024 it was 90k."]
-    for year, statement in ((2016, "In 2015 it was 50k."), (2021, "In 2020 it was 70k."), (2025, "In 2024 it was 90k.")):
+    for year, statement in (
+        (2016, "In 2015 it was 50k."),
+        (2021, "In 2020 it was 70k."),
+        (2025, "In 2024 it was 90k."),
+    ):
         assert await statements(deps, org.owner, as_of=day(year)) == [statement]
     assert await statements(deps, org.owner, as_of=day(2023)) == []
     chain = await history.chain(deps, org.owner, late.fact.id)
