@@ -38,7 +38,8 @@ CREATE (m:Memory) SET m = $place, m.id = $prefix + right('0000000000' + i, 10), 
 """
 NAME = """
 UNWIND range($start, $end - 1) AS i
-CREATE (e:Entity) SET e = $place, e.id = $prefix + right('0000000000' + i, 10), e.nameKey = $prefix + right('0000000000' + i, 10), e.label = 'company',
+WITH i, $prefix + right('0000000000' + i, 10) AS id
+CREATE (e:Entity) SET e = $place, e.id = id, e.nameKey = id, e.label = 'company',
   e.name = 'Company ' + toString((i * 7919) % 1000003) + CASE WHEN i % 20 = 0 THEN ' Inc' ELSE '' END, e.aliases = []
 """
 
