@@ -166,39 +166,52 @@ def twins(entities: Sequence[Entity]) -> Iterator[Candidate]:
     Linear in the number of entities: only those that share a rare part of their name are compared, and of a part
     that very many share only the first few.
     """
-    blocks: dict[tuple[object, ...], list[Entity]] = {}
+    blocks: dict[tuple[object, ...], list[_Named]] = {}
     for entity in entities:
-        for part in _parts(entity):
-            blocks.setdefault((entity.place, entity.label, part), []).append(entity)
-    told: set[tuple[str, str]] = set()
+        named = _Named(entity, _core_name(entity.name), tuple(map(_core_name, entity.aliases)))
+        for part in named.parts:
+            blocks.setdefault((entity.place, entity.label, part), []).append(named)
+    told: set[frozenset[str]] = set()
     for block in blocks.values():
         for one, other in combinations(block[:_LARGEST_BLOCK], 2):
-            heir, gone = sorted((one, other), key=lambda e: (-(e.centrality or 0.0), e.id))
-            found = _likeness(heir, gone)
-            if found is None or (heir.id, gone.id) in told or (gone.id, heir.id) in told:
-                continue
-            told.add((heir.id, gone.id))
-            likeness, why = found
-            yield Candidate(
-                ProposalKind.MERGE_ENTITIES,
-                (heir.id, gone.id),
-                likeness,
-                {"likeness": likeness},
-                gate=f"names {likeness:.2f} alike, bar {_ALIKE:.2f}",
-                reason=why,
-                basis=(heir.name, gone.name),
-            )
+            found = _likeness(one, other)
+            pair = frozenset((one.entity.id, other.entity.id))
+            if found is not None and len(pair) == 2 and pair not in told:
+                told.add(pair)
+                yield _twin(one.entity, other.entity, likeness=found[0], why=found[1])
+
+
+def _twin(one: Entity, other: Entity, *, likeness: float, why: str) -> Candidate:
+    heir, gone = sorted((one, other), key=lambda entity: (-(entity.centrality or 0.0), entity.id))
+    return Candidate(
+        ProposalKind.MERGE_ENTITIES,
+        (heir.id, gone.id),
+        likeness,
+        {"likeness": likeness},
+        gate=f"names {likeness:.2f} alike, bar {_ALIKE:.2f}",
+        reason=why,
+        basis=(heir.name, gone.name),
+    )
 
 
 _ALIKE = 0.75
 
 
-def _parts(entity: Entity) -> set[str]:
-    """What twins have at least one of in common: a word, how the name begins, how it ends."""
-    names = [_core_name(name) for name in (entity.name, *entity.aliases)]
-    joined = ["".join(name.split()) for name in names if name]
-    words = {word for name in names for word in name.split() if len(word) > 2}
-    return {*words, *(f"{name[:4]}-" for name in joined), *(f"-{name[-4:]}" for name in joined)}
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """An entity with its names in the form they are compared in."""
+
+    entity: Entity
+    name: str
+    aliases: tuple[str, ...]
+
+    @property
+    def parts(self) -> set[str]:
+        """What twins have at least one of in common: a word, how the name begins, how it ends."""
+        names = [name for name in (self.name, *self.aliases) if name]
+        joined = ["".join(name.split()) for name in names]
+        words = {word for name in names for word in name.split() if len(word) > 2}
+        return {*words, *(f"{name[:4]}-" for name in joined), *(f"-{name[-4:]}" for name in joined)}
 
 
 def _core_name(name: str) -> str:
@@ -207,14 +220,14 @@ def _core_name(name: str) -> str:
     return " ".join(core or words)
 
 
-def _likeness(one: Entity, other: Entity) -> tuple[float, str] | None:
+def _likeness(one: _Named, other: _Named) -> tuple[float, str] | None:
     """How alike two entities are named, 0.75..1, and by what; None if they are not."""
-    mine, theirs = _core_name(one.name), _core_name(other.name)
+    mine, theirs = one.name, other.name
     if not mine or not theirs:
         return None
-    if mine == theirs or "".join(mine.split()) == "".join(theirs.split()):
+    if mine == theirs or mine.replace(" ", "") == theirs.replace(" ", ""):
         return 0.95, "The names differ only in spelling or legal form."
-    if mine in map(_core_name, other.aliases) or theirs in map(_core_name, one.aliases):
+    if mine in other.aliases or theirs in one.aliases:
         return 0.95, "The name of one is an alias of the other."
     if _initials(mine.split(), theirs.split()):
         return 0.8, "One name shortens the other."
