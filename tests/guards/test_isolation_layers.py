@@ -214,6 +214,7 @@ QUIET: Mapping[str, str] = {
         ("canon.POLICY_VERSIONS", "canon.VARIABLE_VERSIONS", "context.PINNED", "runs.WORDS"),
         "asks for what an account names that passed",
     ),
+    "reviews.TRUST": "numbers of decisions, counted under the predicate",
     "chains.LINKS": "asks for links among records that passed",
     "folding.VERSION_AT": "asks for versions of a memory that passed",
     "search.RECORDS": "asks for records that a leg found and that passed",
@@ -242,7 +243,7 @@ UNTRIED: Mapping[str, str] = {
     ),
     **dict.fromkeys(("folding.ALIKE", "folding.CURRENT_COPY", "folding.SEEN", "runs.HELD"), "the worker's"),
     **dict.fromkeys(
-        ("reviews.OPEN", "reviews.TRUST", "search.SURROUNDINGS", "scratch.COUNT"), "counted under the predicate"
+        ("reviews.OPEN", "search.SURROUNDINGS", "scratch.COUNT"), "counted under the predicate"
     ),
 }  # fmt: skip
 """Statements that nobody reaches with what is not theirs, and why."""
