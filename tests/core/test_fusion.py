@@ -112,6 +112,12 @@ def test_a_neighbour_lifts_and_the_better_one_counts(mine: float, theirs: float)
     assert _fused(linked, "b") == _fused(plain, "b")
 
 
+def test_passages_of_one_record_do_not_lift_each_other() -> None:
+    units = [Passage("a", RecordId("r"), ("b",)), Passage("b", RecordId("r"), ("a",))]
+    (only,) = fuse(units, Legs({}, {"a": 0.5, "b": 0.5}), RetrievalConfig()).kept
+    assert only.neighbour == 0
+
+
 def test_a_neighbour_that_no_leg_found_adds_nothing() -> None:
     found = fuse(passages("a", neighbours={"a": ("far",)}), Legs({}, {"a": 0.5}), RetrievalConfig())
     assert found.kept[0].neighbour == 0.0
