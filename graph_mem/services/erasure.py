@@ -59,7 +59,7 @@ async def erase(
         if not dry_run:
             plan = await _lock(tx, principal, record.id, plan)
         secrets = await erasure.secrets(tx, principal, plan.ids)
-        needles = Needles.of([text for secret in secrets for text in secret.texts])
+        needles = Needles.of([text for secret in secrets for text in secret.texts], only=record.place.owner_id)
         counts = await erasure.counts(tx, principal, plan, needles)
         if not dry_run:
             bans = [ban for secret in secrets for ban in secret.bans]

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import LiteralString
 
 from graph_mem.core.changes import without
-from graph_mem.core.model import Memory, OrganizationId, Principal, RecordId, token
+from graph_mem.core.model import Memory, OrganizationId, Principal, RecordId, UserId, token
 from graph_mem.core.text import text_hash
 from graph_mem.store.db import Tx, row, rows
 from graph_mem.store.images import change_json, change_of
@@ -43,8 +43,8 @@ RETURN size([r IN records WHERE r:Memory]) AS memories, size([r IN records WHERE
   COUNT {{ MATCH (c:Chunk) WHERE c.memoryId IN $ids }} AS chunks,
   COUNT {{ MATCH (v:Version) WHERE v.memoryId IN $ids }} AS versions,
   COUNT {{ MATCH (t:Trace {{org: $org}})
-           WHERE any(id IN t.recordIds WHERE id IN $ids) OR t.query IN $exact
-             OR any(n IN $needles WHERE t.query CONTAINS n) }} AS traces,
+           WHERE any(id IN t.recordIds WHERE id IN $ids) OR (($only IS NULL OR t.by = $only)
+             AND (t.query IN $exact OR any(n IN $needles WHERE t.query CONTAINS n))) }} AS traces,
   COUNT {{ MATCH (t:RunTrace {{org: $org}}) WHERE any(id IN t.recordIds WHERE id IN $ids) }} AS runTraces,
   COUNT {{ MATCH (p:Proposal {{org: $org}}) WHERE any(id IN p.subjectIds WHERE id IN $ids)
            OR any(id IN p.evidenceIds WHERE id IN $ids) }} AS proposals,
@@ -88,16 +88,18 @@ SET x.reason = null, x.correction = null
 """
 HUSH_OTHER_LINKS = f"""
 MATCH (r:Memory|Fact)-[x:SUPERSEDES|RELATES]->() WHERE {visible("r")} AND r.org = $org
-  AND any(n IN $needles WHERE x.reason CONTAINS n OR x.correction CONTAINS n)
+  AND ($only IS NULL OR r.owner = $only) AND any(n IN $needles WHERE x.reason CONTAINS n OR x.correction CONTAINS n)
 SET x.reason = null, x.correction = null
 """
 HUSH_EVENTS = """
-MATCH (e:Event) WHERE e.org = $org AND (e.recordId IN $ids OR any(n IN $needles WHERE e.detail CONTAINS n))
+MATCH (e:Event) WHERE e.org = $org
+  AND (e.recordId IN $ids OR (($only IS NULL OR e.owner = $only) AND any(n IN $needles WHERE e.detail CONTAINS n)))
 SET e.detail = null
 """
 HUSH_TRACES = """
 MATCH (t:Trace {org: $org})
-WHERE any(id IN t.recordIds WHERE id IN $ids) OR t.query IN $exact OR any(n IN $needles WHERE t.query CONTAINS n)
+WHERE any(id IN t.recordIds WHERE id IN $ids)
+  OR (($only IS NULL OR t.by = $only) AND (t.query IN $exact OR any(n IN $needles WHERE t.query CONTAINS n)))
 SET t.query = null
 """
 ERASED_SINCE = """
@@ -111,7 +113,8 @@ DELETE p
 HUSH_PROPOSALS = """
 MATCH (p:Proposal {org: $org})
 WHERE any(id IN p.subjectIds WHERE id IN $ids) OR any(id IN p.evidenceIds WHERE id IN $ids)
-  OR any(n IN $needles WHERE p.reason CONTAINS n OR p.decisionReason CONTAINS n OR p.change CONTAINS n)
+  OR (($only IS NULL OR p.owner = $only)
+    AND any(n IN $needles WHERE p.reason CONTAINS n OR p.decisionReason CONTAINS n OR p.change CONTAINS n))
 SET p.reason = '', p.decisionReason = null, p.signals = '{}',
     p.change = CASE WHEN any(id IN p.subjectIds WHERE id IN $ids) THEN '{}' ELSE p.change END,
     p.evidenceIds = [id IN p.evidenceIds WHERE NOT id IN $ids]
@@ -129,7 +132,8 @@ DROP_REHEARSALS = "MATCH (r:Rehearsal) WHERE r.recordId IN $ids DELETE r"
 DROP_JOBS = "MATCH (j:Job) WHERE j.recordId IN $ids DELETE j"
 DROP_IDEMPOTENCY = "MATCH (i:Idempotency {org: $org}) WHERE any(id IN $ids WHERE i.result CONTAINS id) DELETE i"
 DROP_SCRATCH = """
-MATCH (n:ScratchNote {org: $org}) WHERE n.text IN $exact OR any(t IN $needles WHERE n.text CONTAINS t)
+MATCH (n:ScratchNote {org: $org}) WHERE ($only IS NULL OR n.owner = $only)
+  AND (n.text IN $exact OR any(t IN $needles WHERE n.text CONTAINS t))
 DELETE n
 """
 BAN = """
@@ -236,17 +240,24 @@ async def counts(tx: Tx, principal: Principal, plan: Plan, needles: "Needles") -
 
 @dataclass(frozen=True, slots=True)
 class Needles:
-    """What to look for elsewhere: `exact` values, and `parts` of longer ones, also as JSON writes them."""
+    """What to look for elsewhere: `exact` values, and `parts` of longer ones, also as JSON writes them.
+
+    `only`: whose things alone are looked through. Nobody else ever saw a private record, so the same words in what is
+    others' are theirs: erasing it neither counts nor takes these.
+    """
 
     exact: tuple[str, ...]
     parts: tuple[str, ...]
+    only: UserId | None = None
 
     @classmethod
-    def of(cls, texts: Collection[str], *, least: int = 12) -> "Needles":
+    def of(cls, texts: Collection[str], *, least: int = 12, only: UserId | None = None) -> "Needles":
         """Texts shorter than `least` characters are looked for as whole values only: they stand in anything."""
         stripped = {text for one in texts for text in (one, one.strip()) if text}
         written = {json.dumps(text, ensure_ascii=False)[1:-1] for text in stripped}
-        return cls(tuple(sorted(stripped)), tuple(sorted(text for text in stripped | written if len(text) >= least)))
+        return cls(
+            tuple(sorted(stripped)), tuple(sorted(text for text in stripped | written if len(text) >= least)), only
+        )
 
 
 async def erase(
@@ -299,7 +310,7 @@ async def _reduce_snapshots(tx: Tx, org_id: OrganizationId, plan: Plan) -> None:
 
 async def hush_traces(tx: Tx, org_id: OrganizationId, ids: Sequence[RecordId]) -> None:
     """Take the query out of every trace that names one of `ids`."""
-    await rows(tx, HUSH_TRACES, org=org_id, ids=list(ids), exact=[], needles=[])
+    await rows(tx, HUSH_TRACES, org=org_id, ids=list(ids), exact=[], needles=[], only=None)
 
 
 async def erased_since(tx: Tx, org_id: OrganizationId, since: datetime) -> list[RecordId]:
@@ -348,4 +359,5 @@ def _given(principal: Principal, plan: Plan, needles: Needles) -> Mapping[str, o
         "entities": list(plan.entity_ids),
         "exact": list(needles.exact),
         "needles": list(needles.parts),
+        "only": needles.only,
     }

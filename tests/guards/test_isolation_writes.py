@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 
 from graph_mem.api.session import Context
-from graph_mem.core.retrieval import ScopeName
+from graph_mem.core.model import Page
+from graph_mem.core.retrieval import Query, ScopeName
+from graph_mem.services import accounts, capture, erasure, recall, scratch
+from graph_mem.services.capture import NewMemory
 from graph_mem.services.pins import NewPin, pin
+from graph_mem.store.traces import Between
 from tests.guards.matrix import Row, Target, anonymous, ask, code_of, schema, table, targets, unknown
 from tests.guards.world import READERS, VIEWERS, World, propose
 
@@ -114,3 +118,18 @@ async def test_a_queue_tells_of_what_its_follower_may_see(world: World) -> None:
 
 def _due(viewer: str) -> int:
     return sum(viewer in readers for readers in READERS.values())
+
+
+async def test_erasing_what_is_ones_own_takes_no_words_of_others(world: World) -> None:
+    """Whoever saves and erases a private text learns nothing of, and takes nothing from, what others wrote."""
+    deps, member, owner = world.deps, world.people["member"], world.people["owner"]
+    words = "the words of everybody"
+    await recall.search_page(deps, owner, Query(words), first=3)
+    note = await scratch.add(deps, owner, run_id="words", text=words)
+    await deps.traces.flush()
+    mine = (await capture.accept(deps, member, NewMemory(text=words, private=True))).memory.id
+    done = await erasure.erase(deps, member, mine, confirm_id=mine, reason="a test")
+    assert done.counts["traces"] == 0
+    found = await accounts.traces(deps, owner, Between(), Page(50))
+    assert words in {trace.query for trace, _ in found}
+    assert [one.id for one in await scratch.notes(deps, owner, run_id="words")] == [note.id]

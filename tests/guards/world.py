@@ -140,7 +140,8 @@ async def build(deps: Deps) -> World:
     }
     world = World(deps, org, other, people, places)
     (world.alien,) = (await other.member("ally", client="Alien")).client_ids
-    await asyncio.gather(*(_fill(world, name) for name in places))
+    for name in places:  # one after the other: what one work-off leases, another would not wait for
+        await _fill(world, name)
     await _link_places(world)
     for name in places:
         await _leave_pending(world, name)
