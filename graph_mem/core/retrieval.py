@@ -95,7 +95,7 @@ class RetrievalConfig:
     neighbour_weight: float = 0.25
     participant_weight: float = 0.3
     strength_influence: float = 0.15
-    source_share: float = 0.2
+    source_share: float = 0.1
     strength_weights: Mapping[str, float] = field(default_factory=lambda: dict(DEFAULT_STRENGTH_WEIGHTS))
     updated_at: datetime | None = None
     updated_by: UserId | None = None
