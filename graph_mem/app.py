@@ -30,11 +30,14 @@ from graph_mem.core.retrieval import RetrievalConfig
 from graph_mem.errors import SetupError
 from graph_mem.local.artifacts import Cache, read_lock
 from graph_mem.local.weights import default_weights
+from graph_mem.models.chat import ChatModel
+from graph_mem.models.claims import ModelClaims
 from graph_mem.models.embedder import Embedder
 from graph_mem.models.encoder import Encoder
 from graph_mem.models.endpoint import Endpoint
 from graph_mem.models.extractor import Extractor
 from graph_mem.models.folder import complete_model_folder
+from graph_mem.models.judge import ModelJudge
 from graph_mem.models.onnx import load_onnx
 from graph_mem.models.profile import E5_SMALL_INT8, ModelProfile, profile_of
 from graph_mem.models.recognizers import load_recognizer
@@ -100,6 +103,17 @@ def _remote(settings: Settings) -> tuple[Callable[[], Encoder], ModelProfile]:
     return lambda: RemoteEncoder(profile=profile, endpoint=endpoint, client=endpoint.client()), profile
 
 
+def chat(settings: Settings, stack: AsyncExitStack) -> ChatModel | None:
+    """The model that finds claims and judges, if there is one; its client is closed with `stack`."""
+    if settings.chat_url is None:
+        return None
+    if settings.chat_model is None:
+        raise SetupError("GRAPH_MEM_CHAT_URL needs GRAPH_MEM_CHAT_MODEL beside it.")
+    key = settings.chat_api_key
+    endpoint = Endpoint(url=settings.chat_url, key=key.get_secret_value() if key else None)
+    return ChatModel(name=settings.chat_model, client=stack.enter_context(endpoint.client()))
+
+
 def database(settings: Settings) -> Database:
     """A pool on the Neo4j that the settings name; SetupError if they name none."""
     if settings.neo4j_uri is None:
@@ -127,6 +141,7 @@ async def opened(settings: Settings, *, light: bool = False, start_model: bool =
         stack.push_async_callback(traces.aclose)
         if start_model:
             embedder.start()
+        talker = chat(settings, stack)
         defaults = RetrievalConfig(lexical_weight=profile.lexical_weight, vector_weight=profile.vector_weight)
         yield Deps(
             db=db,
@@ -138,6 +153,8 @@ async def opened(settings: Settings, *, light: bool = False, start_model: bool =
             settings=SettingsCache(db, retrieval=defaults),
             traces=traces,
             wakeups=Wakeups(),
+            claims=ModelClaims(talker) if talker else None,
+            judge=ModelJudge(talker) if talker else None,
             limits=Limits(pin_tokens=settings.pin_tokens, scratch_ttl=timedelta(hours=settings.scratch_hours)),
         )
 

@@ -102,6 +102,16 @@ class Settings(BaseSettings):
         default="rules", description="Entity extractor: `rules`, `spacy:NAME`, or `gliner:NAME` (name or folder)."
     )
 
+    chat_url: str | None = Field(
+        default=None,
+        description=(
+            "Base address of an OpenAI-compatible endpoint that finds claims and judges candidates for the nightly "
+            "cycle; if absent, rules find claims and nothing is judged."
+        ),
+    )
+    chat_model: str | None = Field(default=None, description="Model to ask that endpoint for.")
+    chat_api_key: SecretStr | None = Field(default=None, description="Key for that endpoint.")
+
     tokenizer: str | None = Field(
         default=None,
         description=(
