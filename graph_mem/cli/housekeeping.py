@@ -80,7 +80,7 @@ def review(
         if list_ or as_json:
             things = await reviewing.named(deps, who, found)
             return [_proposal(one) for one in found], reviewing.table(found, things)
-        done = await reviewing.ask(deps, who, found, Console(), typer.prompt)
+        done = await reviewing.ask(deps, who, found, Console(markup=False), typer.prompt)
         decided = [one for one in done if one.done]
         return [asdict(one) for one in done], f"{len(decided)} decided, {len(found) - len(decided)} left"
 

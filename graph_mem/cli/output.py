@@ -29,18 +29,18 @@ class Output:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        self.notes = Console(stderr=True)
+        self.notes = Console(stderr=True, markup=False)
 
     def note(self, text: str) -> None:
         """Say something that is not the answer."""
-        self.notes.print(text, highlight=False, markup=False)
+        self.notes.print(text, highlight=False)
 
     def show(self, document: object, view: RenderableType) -> None:
         """The answer: `document` for programs, `view` for people."""
         if self.as_json:
             print(json.dumps(document, default=str), flush=True)
         else:
-            Console().print(view, highlight=False)
+            Console(markup=False).print(view, highlight=False)
 
 
 def settings_for(data_dir: Path | None = None, **chosen: Any) -> Settings:

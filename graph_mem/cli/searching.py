@@ -3,10 +3,13 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from textwrap import shorten
 from typing import Any, cast
 
+from rich import box
 from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from graph_mem import app
 from graph_mem.cli.output import Output
@@ -19,6 +22,7 @@ from graph_mem.services import Deps, admin, fitting, identity, recall
 from graph_mem.services.fitting import Labelled
 
 _BEST_SHOWN = 21
+_SHOWN_CHARS = 120
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +76,9 @@ def _document(page: SearchPage) -> dict[str, object]:
 
 
 def _table(page: SearchPage) -> Table:
-    table = Table("#", "tier", "score", "words", "meaning", "strength", "text", "id")
+    """One row a hit, its text first of all: two lines of it, and the id to go on with."""
+    table = Table("#", "tier", "score", "words", "meaning", "strength", box=box.SIMPLE_HEAD)
+    table.add_column("text and id", ratio=1)
     for hit in page.hits:
         score = hit.score
         table.add_row(
@@ -82,8 +88,7 @@ def _table(page: SearchPage) -> Table:
             _share(score.lexical),
             _share(score.vector),
             f"{score.strength:.2f}",
-            hit.snippet,
-            hit.record.id,
+            Text(f"{shorten(hit.snippet, _SHOWN_CHARS, placeholder='...')}\n{hit.record.id}"),
         )
     return table
 

@@ -4,9 +4,11 @@ import subprocess
 import sys
 
 import pytest
+from rich.table import Table
 from typer.testing import CliRunner
 
 from graph_mem.cli import COMMANDS, app, commands_of
+from graph_mem.cli.output import Output
 
 
 @pytest.mark.parametrize("module", COMMANDS)
@@ -29,3 +31,14 @@ def test_a_token_is_given_without_importing_what_serves_an_api() -> None:
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "False"
+
+
+def test_what_people_wrote_is_shown_as_they_wrote_it(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table("text")
+    table.add_row("[/red] closes nothing, [bold] starts nothing")
+    output = Output(as_json=False)
+    output.show({}, table)
+    output.note("a file called [/dim].md")
+    shown = capsys.readouterr()
+    assert "[/red] closes nothing, [bold] starts nothing" in shown.out
+    assert "[/dim].md" in shown.err
