@@ -1,15 +1,17 @@
 """Applies `schema/NNNN_*.cypher` in order, once, and refuses a database whose indexes are not ours.
 
 Every statement says IF NOT EXISTS and Neo4j takes schema changes from several clients at once, so processes
-that start together on an empty database need no lock: each makes what is missing.
+that start together on an empty database need no lock: each makes what is missing, and one that Neo4j chose as the
+victim of a deadlock tries again.
 """
 
+import asyncio
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, LiteralString, cast
 
-from graph_mem.errors import DimensionMismatch, SchemaMismatch
+from graph_mem.errors import DatabaseUnavailable, DimensionMismatch, SchemaMismatch
 from graph_mem.store.db import Database
 
 VERSIONED = "CREATE CONSTRAINT migration_version IF NOT EXISTS FOR (n:Migration) REQUIRE n.version IS UNIQUE"
@@ -25,6 +27,7 @@ WHERE type IN ['VECTOR', 'FULLTEXT']
 RETURN name, labelsOrTypes AS labels, properties, options.indexConfig AS config, state
 """
 
+_ATTEMPTS = 8
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 _INDEX = re.compile(
     r"CREATE (?:VECTOR|FULLTEXT) INDEX (?P<name>\w+) IF NOT EXISTS FOR \(n:(?P<labels>[\w|]+)\)"
@@ -61,14 +64,27 @@ async def migrate(db: Database, folder: Path, *, dimension: int, timeout_s: int 
     applied = {row["version"] for row in await db.run(APPLIED)}
     missing = [migration for migration in migrations if migration.version not in applied]
     if missing:
-        await db.run(VERSIONED)
+        await _insist(db, VERSIONED)
     for migration in missing:
         for statement in migration.statements:
-            await db.run(cast(LiteralString, statement))
-        await db.run(RECORD, version=migration.version, name=migration.name)
+            await _insist(db, cast(LiteralString, statement))
+        await _insist(db, RECORD, version=migration.version, name=migration.name)
     await db.run(ONLINE, timeout_s=timeout_s)
     await _verify(db, migrations, dimension=dimension)
     return [migration.name for migration in missing]
+
+
+async def _insist(db: Database, statement: LiteralString, **parameters: Any) -> None:
+    """Run a statement that may be repeated, again if others were in its way."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            await db.run(statement, **parameters)
+        except DatabaseUnavailable:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            await asyncio.sleep(0.1 * 2**attempt)
+        else:
+            return
 
 
 async def _verify(db: Database, migrations: list[Migration], *, dimension: int) -> None:
