@@ -12,6 +12,7 @@ from graph_mem.local.conf import Memory, Ports
 from graph_mem.local.home import Address
 from graph_mem.local.java import find_java
 from graph_mem.local.server import SHORT_LIVED, Engine, LocalServer
+from graph_mem.services.warming import warm
 from graph_mem.store.db import Database
 from graph_mem.store.migrate import migrate
 
@@ -49,12 +50,13 @@ def neo4j_address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
 @pytest.fixture(scope="session")
 async def database(neo4j_address: Address) -> AsyncIterator[Database]:
-    """A pool on it, the schema applied."""
+    """A pool on it, the schema applied and the searches planned, as `up` does before it says ready."""
     database = Database.connect(
         neo4j_address.uri, user=neo4j_address.user, password=neo4j_address.password, database="neo4j"
     )
     try:
         await migrate(database, REPOSITORY / "schema", dimension=DIMENSION)
+        await warm(database, dimension=DIMENSION)
         yield database
     finally:
         await database.close()

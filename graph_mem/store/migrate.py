@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, LiteralString, cast
 
+from neo4j.exceptions import ClientError
+
 from graph_mem.errors import DatabaseUnavailable, DimensionMismatch, SchemaMismatch
 from graph_mem.store.db import Database
 
@@ -28,6 +30,16 @@ RETURN name, labelsOrTypes AS labels, properties, options.indexConfig AS config,
 """
 
 _ATTEMPTS = 8
+_THERE_ALREADY = frozenset(
+    f"Neo.ClientError.Schema.{name}AlreadyExists"
+    for name in (
+        "EquivalentSchemaRule",
+        "IndexWithName",
+        "ConstraintWithName",
+        "Index",
+        "Constraint",
+    )
+)
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 _INDEX = re.compile(
     r"CREATE (?:VECTOR|FULLTEXT) INDEX (?P<name>\w+) IF NOT EXISTS FOR \(n:(?P<labels>[\w|]+)\)"
@@ -75,7 +87,10 @@ async def migrate(db: Database, folder: Path, *, dimension: int, timeout_s: int 
 
 
 async def _insist(db: Database, statement: LiteralString, **parameters: Any) -> None:
-    """Run a statement that may be repeated, again if others were in its way."""
+    """Run a statement that may be repeated, again if others were in its way.
+
+    One that others made between our look and our writing is there, which is all we want; `_verify` compares it.
+    """
     for attempt in range(_ATTEMPTS):
         try:
             await db.run(statement, **parameters)
@@ -83,6 +98,10 @@ async def _insist(db: Database, statement: LiteralString, **parameters: Any) -> 
             if attempt == _ATTEMPTS - 1:
                 raise
             await asyncio.sleep(0.1 * 2**attempt)
+        except ClientError as error:
+            if error.code not in _THERE_ALREADY:
+                raise
+            return
         else:
             return
 
