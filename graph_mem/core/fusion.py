@@ -16,7 +16,7 @@ from graph_mem.core.retrieval import Calibration, Fusion, RetrievalConfig
 RRF_K = 60
 """Source: Cormack, Clarke, Buettcher, SIGIR 2009."""
 
-_USUAL_SHARE = 0.63
+_USUAL_SHARE = 0.5
 """What a word of a query weighs beside the rarest possible word, measured on three sets."""
 
 
@@ -133,7 +133,7 @@ def _scores(legs: Legs, known: Mapping[str, Passage], config: RetrievalConfig) -
     lexical, vector = config.lexical_weight / total, config.vector_weight / total
     in_meaning = {known[id].record_id for id in legs.meaning}
     return {
-        id: _capped(lexical * legs.words.get(id, 0.0) + vector * legs.meaning.get(id, 0.0), config)
+        id: _capped(_at_least_found(lexical * legs.words.get(id, 0.0), legs.words.get(id, 0.0), config), config)
         if known[id].record_id not in in_meaning
         else lexical * legs.words.get(id, 0.0) + vector * legs.meaning.get(id, 0.0)
         for id in {*legs.words, *legs.meaning}
@@ -145,7 +145,16 @@ def _one_leg(legs: Legs, config: RetrievalConfig) -> dict[str, float]:
     only = legs.words if legs.meaning is None else legs.meaning
     if only is None:
         return {}
-    return reciprocal_ranks([only]) if config.fusion is Fusion.RRF else dict(only)
+    if config.fusion is Fusion.RRF:
+        return reciprocal_ranks([only])
+    if legs.meaning is not None:
+        return dict(only)
+    return {id: _at_least_found(share, share, config) for id, share in only.items()}
+
+
+def _at_least_found(score: float, share: float, config: RetrievalConfig) -> float:
+    """`score`, not under the floor: a word that every text holds weighs nothing in BM25, and still it was found."""
+    return max(score, min(1.0, config.fused_floor * (1 + share)))
 
 
 def _capped(score: float, config: RetrievalConfig) -> float:

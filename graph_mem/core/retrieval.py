@@ -94,7 +94,7 @@ class RetrievalConfig:
     memories_fade: bool = True
     neighbour_weight: float = 0.25
     participant_weight: float = 0.3
-    strength_influence: float = 0.15
+    strength_influence: float = 0.1
     source_share: float = 0.1
     strength_weights: Mapping[str, float] = field(default_factory=lambda: dict(DEFAULT_STRENGTH_WEIGHTS))
     updated_at: datetime | None = None
