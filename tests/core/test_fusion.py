@@ -155,3 +155,12 @@ def test_meaning_share_is_a_share_and_grows_with_the_cosine(cosine: float, more:
 def _fused(found: Fusing, unit: str) -> float:
     """The score of a unit; 0 where a threshold or floor took it."""
     return next((one.fused for one in found.kept if one.passage_id == unit), 0.0)
+
+
+@given(ranking, configs)
+def test_words_alone_find_whatever_they_match_however_common_it_is(
+    words: dict[str, float], config: RetrievalConfig
+) -> None:
+    assume(config.fusion is Fusion.WEIGHTED)
+    found = fuse(passages(*words), Legs(words, None), config)
+    assert {one.passage_id for one in found.kept} == set(words)
