@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import httpx
 import psutil
+from rich.console import Group
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -177,8 +178,8 @@ def given_address(settings: Settings) -> Address:
     )
 
 
-def panel(ready: Ready, folder: DataFolder) -> Panel:
-    """What a person needs to go on. The token is whole, so it is not put in a column that would cut it."""
+def panel(ready: Ready, folder: DataFolder) -> Group:
+    """What a person needs to go on. The token stands on a line of its own, to be copied whole."""
     table = Table(show_header=False, box=None)
     rows = {
         "GraphQL": ready.graphql,
@@ -186,9 +187,10 @@ def panel(ready: Ready, folder: DataFolder) -> Panel:
         "Neo4j Browser": ready.neo4j.browser,
         "Neo4j": f"{ready.neo4j.uri} as {ready.neo4j.user}; the password is in {folder.root / 'neo4j-password'}",
         "Data": str(folder.root),
-        "Token": ready.token or "from your identity provider",
+        "Token": "below" if ready.token else "from your identity provider",
     }
     for name, value in rows.items():
         if value:
             table.add_row(Text(name, style="bold"), Text(value, overflow="fold"))
-    return Panel(table, title="graph-mem is up; Ctrl-C stops it", expand=False)
+    token = Text(ready.token or "", no_wrap=True, overflow="ignore")
+    return Group(Panel(table, title="graph-mem is up; Ctrl-C stops it", expand=False), token)

@@ -40,7 +40,7 @@ class Output:
         if self.as_json:
             print(json.dumps(document, default=str), flush=True)
         else:
-            Console(markup=False).print(view, highlight=False)
+            Console(markup=False).print(view, highlight=False, crop=False)
 
 
 def settings_for(data_dir: Path | None = None, **chosen: Any) -> Settings:

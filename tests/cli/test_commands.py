@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from rich.table import Table
+from rich.text import Text
 from typer.testing import CliRunner
 
 from graph_mem.cli import COMMANDS, app, commands_of
@@ -42,3 +43,9 @@ def test_what_people_wrote_is_shown_as_they_wrote_it(capsys: pytest.CaptureFixtu
     shown = capsys.readouterr()
     assert "[/red] closes nothing, [bold] starts nothing" in shown.out
     assert "[/dim].md" in shown.err
+
+
+def test_a_token_is_shown_whole_on_a_narrow_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    token = "t" * 300
+    Output(as_json=False).show({}, Text(token, no_wrap=True, overflow="ignore"))
+    assert capsys.readouterr().out == f"{token}\n"
