@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import httpx
 import psutil
-from rich.console import Group
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -132,7 +131,7 @@ class Foreground:
             "neo4j": {"uri": neo4j.uri, "user": neo4j.user, "password": neo4j.password},
             "browser": neo4j.browser or None,
         }
-        self._output.show(document, panel(ready, self._folder))
+        self._output.show(document, panel(ready, self._folder), Text(ready.token or ""))
 
 
 async def until_ended(process: psutil.Process | None) -> None:
@@ -178,8 +177,8 @@ def given_address(settings: Settings) -> Address:
     )
 
 
-def panel(ready: Ready, folder: DataFolder) -> Group:
-    """What a person needs to go on. The token stands on a line of its own, to be copied whole."""
+def panel(ready: Ready, folder: DataFolder) -> Panel:
+    """What a person needs to go on, but for the token, which is shown after it to be copied whole."""
     table = Table(show_header=False, box=None)
     rows = {
         "GraphQL": ready.graphql,
@@ -192,5 +191,4 @@ def panel(ready: Ready, folder: DataFolder) -> Group:
     for name, value in rows.items():
         if value:
             table.add_row(Text(name, style="bold"), Text(value, overflow="fold"))
-    token = Text(ready.token or "", no_wrap=True, overflow="ignore")
-    return Group(Panel(table, title="graph-mem is up; Ctrl-C stops it", expand=False), token)
+    return Panel(table, title="graph-mem is up; Ctrl-C stops it", expand=False)

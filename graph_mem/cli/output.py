@@ -35,12 +35,14 @@ class Output:
         """Say something that is not the answer."""
         self.notes.print(text, highlight=False)
 
-    def show(self, document: object, view: RenderableType) -> None:
-        """The answer: `document` for programs, `view` for people."""
+    def show(self, document: object, *views: RenderableType) -> None:
+        """The answer: `document` for programs, `views` for people. A bare text is never broken: it may be a token."""
         if self.as_json:
             print(json.dumps(document, default=str), flush=True)
         else:
-            Console(markup=False).print(view, highlight=False, crop=False)
+            console = Console(markup=False)
+            for view in views:
+                console.print(view, highlight=False, soft_wrap=isinstance(view, Text))
 
 
 def settings_for(data_dir: Path | None = None, **chosen: Any) -> Settings:
