@@ -1,6 +1,7 @@
 """Facts in their slots, on a real Neo4j."""
 
 import asyncio
+import itertools
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -342,7 +343,7 @@ async def test_a_shared_fact_takes_no_private_source(deps: Deps, org: Company) -
         {"valid_from": datetime(2026, 1, 2, tzinfo=UTC), "valid_to": datetime(2026, 1, 1, tzinfo=UTC)},
         {"valid_to": datetime(2020, 1, 1, tzinfo=UTC)},
     ],
-    ids=lambda bad: "-".join(bad),
+    ids="-".join,
 )
 async def test_what_cannot_be_stored_is_refused_before_anything_is(
     deps: Deps, org: Company, bad: dict[str, Any]
@@ -375,7 +376,7 @@ async def test_32_writers_on_one_slot_leave_one_active_fact_and_a_linear_chain(d
     assert chain
     ids = [record.id for record in chain.records]
     assert len(ids) == 32
-    assert [(link.to_id, link.from_id) for link in chain.links] == list(zip(ids, ids[1:], strict=False))
+    assert [(link.to_id, link.from_id) for link in chain.links] == list(itertools.pairwise(ids))
     times = [link.at for link in chain.links]
     assert times == sorted(times)
     starts = [record.interval.valid_from for record in chain.records]
