@@ -12,7 +12,7 @@ from graph_mem.api.entities import EntityQuery
 from graph_mem.api.errors import SafeSchema
 from graph_mem.api.facts import FactMutation, FactQuery
 from graph_mem.api.failures import ERROR_TYPES
-from graph_mem.api.guard import Guard
+from graph_mem.api.guard import Guard, core_schema
 from graph_mem.api.memories import MemoryQuery
 from graph_mem.api.relations import HistoryQuery, RelationMutation
 from graph_mem.api.retrieval import RetrievalMutation, RetrievalQuery
@@ -69,7 +69,7 @@ def make_schema() -> SafeSchema:
         extensions=[Guard().extension],
         config=schema_config(),
     )
-    describe(schema._schema)  # pyright: ignore[reportPrivateUsage] # strawberry shows it nowhere else
+    describe(core_schema(schema))
     return schema
 
 

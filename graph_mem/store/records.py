@@ -5,7 +5,6 @@ from collections.abc import Collection
 from typing import Any, LiteralString
 
 from graph_mem.core.model import (
-    FAR,
     Fact,
     Interval,
     Memory,
@@ -152,11 +151,6 @@ def fact_of(node: Row) -> Fact:
 def record_of(node: Row) -> Record:
     """A memory or a fact, by the node's `kind`."""
     return fact_of(node) if node["kind"] == "fact" else memory_of(node)
-
-
-def open_end(value: int | None) -> int | None:
-    """`value`, or None where it stands for no end."""
-    return None if value is None or value >= ms(FAR) else value
 
 
 def _or(value: Any, default: float) -> float:
