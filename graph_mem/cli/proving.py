@@ -11,7 +11,7 @@ from rich.table import Table
 
 from graph_mem.services import Deps, erasure
 from graph_mem.services.erasure import Erased
-from graph_mem.store.erasure import Remnant
+from graph_mem.store.remnants import Remnant
 
 _BLOCK = 1 << 22
 _GZIP = b"\x1f\x8b"
@@ -99,7 +99,7 @@ def shown(done: Erased | None, proof: Proof | None) -> tuple[dict[str, object], 
 
 
 def _verdict(proof: Proof) -> RenderableType:
-    lines = [f"{one.what} {one.id} still holds the words" for one in proof.remnants]
+    lines = [f"{one.what} {one.id} still holds the words, as `{one.property}`" for one in proof.remnants]
     lines += [f"{file} still holds the words" for file in proof.files]
     lines += [f"{file} is compressed: load it elsewhere and verify there" for file in proof.unread]
     return "\n".join(lines) if lines else "No property of any node or relationship holds the words."

@@ -4,12 +4,13 @@ Everything a proposal may touch is locked, its image taken, the change made and 
 knows each property and each link that was different before, and nothing else.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from graph_mem.core import changes
+from graph_mem.core.changes import Change, Kept
 from graph_mem.core.model import EntityId, Event, Memory, Principal, Record, RecordId, Standing, UserId, is_id
 from graph_mem.core.proposals import Proposal, ProposalKind
 from graph_mem.errors import Conflict
@@ -58,25 +59,33 @@ async def undo(tx: Tx, deps: Deps, who: Decider, proposal: Proposal) -> None:
 
     Errors: Conflict if something of it has changed since by other means than a decision; nothing is changed then.
     """
-    first = await reviews.recall(tx, who.principal, proposal.id)
-    if first is None:
-        raise Conflict(f"What {proposal.id} changed is not known any more: a subject was erased.")
-    ids = {ref.id for ref in changes.merged([first[0]])}
+    first, _ = await _remembered(tx, who.principal, proposal)
+    ids = {ref.id for ref in changes.merged([first])}
     locked = await _lock(tx, who.principal, ids)
-    found = await reviews.recall(tx, who.principal, proposal.id)
-    assert found is not None  # noqa: S101  the proposal is locked
-    change, later = found
+    change, later = await _remembered(tx, who.principal, proposal)
     now = await images.image(tx, who.principal, ids)
     plan = changes.undo(change, now=now, later=later)
-    obstacles = [*plan.obstacles, *(f"the place of {id} is taken" for id in await images.taken(tx, plan.set))]
-    if obstacles:
-        raise Conflict(f"It cannot be restored exactly: {'; '.join(obstacles[:5])}. Undo that first.")
+    _refuse([*plan.obstacles, *(f"the place of {id} is taken" for id in await images.taken(tx, plan.set))])
     await images.restore(tx, who.principal, plan)
+    _refuse([f"{id} was superseded meanwhile" for id in await images.retired(tx, who.principal, plan.set)])
     await reviews.rewrite(tx, who.principal, plan.rewritten)
     await reviews.forget(tx, who.principal, proposal.id)
     if proposal.kind is ProposalKind.PROMOTE_FACT:
         await promoting.refuse(tx, who.principal, RecordId(proposal.subject_ids[0]), at=locked.at)
     await note(tx, deps, who, proposal, "reverted", at=locked.at)
+
+
+def _refuse(obstacles: Sequence[str]) -> None:
+    if obstacles:
+        raise Conflict(f"It cannot be restored exactly: {'; '.join(obstacles[:5])}. Undo that first.")
+
+
+async def _remembered(tx: Tx, principal: Principal, proposal: Proposal) -> tuple[Change, tuple[Kept, ...]]:
+    """What keeping it changed, and what decisions after it did; read again once all of that is locked."""
+    found = await reviews.recall(tx, principal, proposal.id)
+    if found is None:
+        raise Conflict(f"What {proposal.id} changed is not known any more: a subject was erased.")
+    return found
 
 
 async def _reach(tx: Tx, principal: Principal, proposal: Proposal) -> set[str]:

@@ -69,7 +69,7 @@ async def cycle(deps: Deps, org_id: OrganizationId) -> Report:
     async def members(tx: Tx) -> list[UserId]:
         return [member.user_id for member in await tenants.list_members(tx, org_id)]
 
-    await erasure.hush_lately(deps, org_id)
+    await erasure.forget_lately(deps, org_id)
     report = await _shared(deps, org_id, standards)
     for user_id in await deps.db.read(members):
         report += await _own(deps, Principal(org_id, user_id, Role.OWNER), standards)

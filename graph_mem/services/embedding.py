@@ -29,15 +29,16 @@ async def embed(deps: Deps, batch: Sequence[Job], *, lease: str) -> None:
     found = await deps.db.read(read)
     vectors = await deps.embedder.passages([fact.statement for fact in found]) if found else ()
     subjects = {fact.id: await _subject(deps, fact) for fact in found}
-    named = {one.key: (one, deps.new_id("ent")) for one in subjects.values() if one}
+    new_ids = {one.key: deps.new_id("ent") for one in subjects.values() if one}
 
     async def work(tx: Tx) -> None:
         held = await jobs.held(tx, list(of_fact.values()), lease=lease)
-        ids = await entities.upsert(tx, list(named.values()))
+        mine = [pair for pair in zip(found, vectors, strict=True) if of_fact[pair[0].id] in held]
+        named = {one.key: one for fact, _ in mine if (one := subjects[fact.id])}
+        ids = await entities.upsert(tx, [(one, new_ids[key]) for key, one in named.items()])
         embedded = [
             Embedded(fact, vector, ids[subject.key] if (subject := subjects[fact.id]) else None)
-            for fact, vector in zip(found, vectors, strict=True)
-            if of_fact[fact.id] in held
+            for fact, vector in mine
         ]
         await fact_jobs.store(tx, embedded)
         await jobs.finish(tx, sorted(held), lease=lease)

@@ -106,9 +106,9 @@ async def save_within(tx: Tx, deps: Deps, principal: Principal, new: NewFact, *,
     many = rules.is_many(new.relation)
     scope = await scopes.resolve(tx, principal, client_id=new.client_id, deal_id=new.deal_id)
     place = Place(principal.org_id, scope, principal.user_id if new.private else None)
-    await _check_sources(tx, principal, place, new.source_ids)
     seat = seats.seat(place, subject=new.subject, relation=new.relation, statement=new.statement, many=many)
     slot = await facts.lock_slot(tx, principal, place, seat, subject=new.subject, relation=new.relation, only_same=many)
+    await _hold_sources(tx, principal, place, new.source_ids, active=slot.active)
     claim = Claim(
         id=RecordId(deps.new_id("fact")),
         statement=new.statement,
@@ -144,10 +144,19 @@ def _checked(new: NewFact) -> NewFact:
     )
 
 
-async def _check_sources(tx: Tx, principal: Principal, place: Place, ids: Sequence[str]) -> None:
-    """Refuse sources that are not there for the caller, and private ones of what others will read."""
+async def _hold_sources(
+    tx: Tx, principal: Principal, place: Place, ids: Sequence[str], *, active: Sequence[Fact]
+) -> None:
+    """Refuse sources that are not there for the caller, and private ones of what others will read.
+
+    The others are there to the end of the transaction: who erases one meets the fact, or the fact meets the erasure.
+    What is `active` in the slot is locked with them, for facts are locked before memories.
+    """
+    if not ids:
+        return
     wanted = [RecordId(id) for id in ids]
-    seen = await facts.places(tx, principal, wanted) if wanted else {}
+    await standing.hold(tx, principal, [*wanted, *(one.id for one in active)])
+    seen = await facts.places(tx, principal, wanted)
     for id in wanted:
         if id not in seen:
             raise NotFound(id, path=("sourceIds",))

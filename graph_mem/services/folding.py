@@ -68,9 +68,9 @@ async def fold(deps: Deps, memory: Memory, *, text_hash: str) -> bool:
         case = Case(tx, deps, acting, found, text_hash, vocabulary, locked.at)
         if _may_be_ours(found) and await _recalled(case):
             return True
-        copy = await standing.claim_text(tx, acting, found.id, text_hash=text_hash)
-        if copy is not None:
-            return await _copied(case, copy)
+        while (copy := await standing.claim_text(tx, acting, found.id, text_hash=text_hash)) is not None:
+            if await _copied(case, copy):
+                return True
         first_save = found.version == 1 and len(found.text) >= MIN_CHARS
         return first_save and await _edited(case)
 
@@ -103,6 +103,9 @@ async def _recalled(case: Case) -> bool:
     origin = origin or await folding.current_copy(case.tx, author, memory.id, places=places, text_hash=case.text_hash)
     named = dict.fromkeys(_RECORD_ID.findall(memory.text or ""))
     origin = origin or await folding.seen(case.tx, author, list(named)[:_MOST_IDS])
+    if origin is not None:
+        await standing.hold(case.tx, case.acting, [origin])
+        origin = await folding.seen(case.tx, author, [origin])
     await standing.retire(case.tx, case.acting, [memory.id], to=Standing.FOLDED, at=case.at)
     if origin is None or not origin.startswith("mem_"):
         await folding.rest(case.tx, case.acting, memory.id)
@@ -125,10 +128,13 @@ async def _author(case: Case) -> Principal:
 
 
 async def _copied(case: Case, copy: RecordId) -> bool:
-    """Fold an exact copy: the kept memory is fresh, has the label that wins, and is processed if that had failed."""
-    locked = await standing.lock(case.tx, case.acting, [copy])
-    kept = locked.records[copy]
-    assert isinstance(kept, Memory)  # noqa: S101  only memories have a text to claim
+    """Fold an exact copy: the kept memory is fresh, has the label that wins, and is processed if that had failed.
+
+    False if that was erased, or retired, at this moment: its text is free then.
+    """
+    kept = await _current(case, copy)
+    if kept is None:
+        return False
     await _fold_into(case, kept)
     await folding.freshen(case.tx, case.acting, kept.id, at=case.memory.created_at)
     if kept.processing is Processing.FAILED:
@@ -145,9 +151,8 @@ async def _edited(case: Case) -> bool:
     if chosen is None:
         await folding.remember(case.tx, case.acting, memory.id, fingerprints=marks)
         return False
-    locked = await standing.lock(case.tx, case.acting, [memory.id, chosen.id])
-    kept = locked.records.get(chosen.id)
-    if not isinstance(kept, Memory) or kept.text is None or kept.standing is not Standing.CURRENT:
+    kept = await _current(case, chosen.id)
+    if kept is None or kept.text is None:
         await folding.remember(case.tx, case.acting, memory.id, fingerprints=marks)
         return False
     merge = await asyncio.to_thread(merge_versions, kept.text, memory.text or "", whole=_same_uri(kept, memory))
@@ -162,6 +167,12 @@ async def _edited(case: Case) -> bool:
             case.tx, case.acting, kept.id, at=memory.created_at, spans=spans, moved=merge.changed
         )
     return True
+
+
+async def _current(case: Case, id: RecordId) -> Memory | None:
+    """The memory, locked, if it is current still."""
+    kept = (await standing.lock(case.tx, case.acting, [id])).records.get(id)
+    return kept if isinstance(kept, Memory) and kept.standing is Standing.CURRENT else None
 
 
 def _closest(memory: Memory, candidates: Sequence[Memory]) -> Memory | None:

@@ -4,17 +4,18 @@ A node without content stays for each erased record, so that no chain of superse
 which are connected to nothing.
 """
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import LiteralString
 
 from graph_mem.core.changes import without
-from graph_mem.core.model import Memory, OrganizationId, Principal, RecordId, UserId, token
+from graph_mem.core.model import Memory, OrganizationId, Principal, RecordId, token
 from graph_mem.core.text import text_hash
+from graph_mem.store import leases, standing
 from graph_mem.store.db import Tx, row, rows
 from graph_mem.store.images import change_json, change_of
+from graph_mem.store.remnants import Needles
 from graph_mem.store.times import ms
 from graph_mem.store.visibility import access, visible
 
@@ -22,7 +23,16 @@ SAME_TEXT = f"""
 MATCH (m:Memory {{id: $id}}) WHERE {visible("m")}
 OPTIONAL MATCH (m)-[:FOLDED_INTO*0..]->(root:Memory) WHERE NOT EXISTS {{ (root)-[:FOLDED_INTO]->() }}
 OPTIONAL MATCH (copy:Memory)-[:FOLDED_INTO*0..]->(root) WHERE {visible("copy")} AND copy.standing <> 'ERASED'
-RETURN collect(DISTINCT copy.id) AS ids
+OPTIONAL MATCH (waiting:Pending {{partition: root.partition}}) WHERE {visible("waiting")}
+  AND waiting.scope = root.scope AND waiting.text = m.text
+WITH collect(DISTINCT copy.id) + collect(DISTINCT waiting.id) AS ids
+UNWIND ids AS id
+RETURN collect(DISTINCT id) AS ids
+"""
+LOCK_JOBS = """
+MATCH (j:Job) WHERE j.recordId IN $ids
+WITH j ORDER BY j.id
+SET j.lock = j.id
 """
 STATED = f"""
 MATCH (m:Memory)-[:STATES]->(f:Fact) WHERE m.id IN $ids AND {visible("f")} AND f.standing <> 'ERASED'
@@ -80,6 +90,8 @@ DROP_CHUNKS = f"MATCH (c:Chunk) WHERE c.memoryId IN $ids AND {visible('c')} DETA
 DROP_VERSIONS = f"MATCH (v:Version) WHERE v.memoryId IN $ids AND {visible('v')} DETACH DELETE v"
 DROP_ENTITIES = f"""
 MATCH (e:Entity) WHERE (e.id IN $entities OR e.mergedInto IN $entities) AND {visible("e")}
+SET e.lock = e.id
+WITH e WHERE NOT EXISTS {{ (other:Memory|Fact)-[:MENTIONS|ABOUT]->(e) }}
 DETACH DELETE e
 """
 HUSH_LINKS = f"""
@@ -107,7 +119,7 @@ MATCH (e:Event {org: $org}) WHERE e.kind = 'erased' AND e.at >= $since
 RETURN DISTINCT e.recordId AS id
 """
 DROP_PROPOSALS = """
-MATCH (p:Proposal {org: $org, state: 'PENDING'}) WHERE any(id IN p.subjectIds WHERE id IN $ids)
+MATCH (p:Proposal {org: $org, state: 'PENDING'}) WHERE any(id IN p.subjectIds WHERE id IN $ids OR id IN $entities)
 DELETE p
 """
 HUSH_PROPOSALS = """
@@ -121,6 +133,7 @@ SET p.reason = '', p.decisionReason = null, p.signals = '{}',
 """
 SNAPSHOTS = """
 MATCH (s:Snapshot {org: $org}) WHERE any(id IN s.nodeIds WHERE id IN $ids)
+SET s.lock = s.proposalId
 RETURN s.proposalId AS id, s.change AS change
 """
 REDUCE_SNAPSHOT = """
@@ -148,20 +161,6 @@ WITH r, collect(v.text) AS former
 RETURN r.id AS id, [text IN [r.text, r.statement] + former WHERE text IS NOT NULL] AS texts, r.title AS title,
   r.sourceKey AS sourceKey, r.partition AS partition, r.scope AS scope
 """
-_HOLDS: LiteralString = """
-WITH n, [key IN keys(n) WHERE key <> 'embedding' | n[key]] AS values
-WHERE any(value IN values WHERE any(t IN $needles WHERE value CONTAINS t)
-  OR (value IS :: LIST<STRING NOT NULL> AND any(e IN value WHERE any(t IN $needles WHERE e CONTAINS t))))
-"""
-FOUND = f"""
-MATCH (n) WHERE $org IS NULL OR n.org = $org
-{_HOLDS}
-RETURN labels(n)[0] AS what, coalesce(n.id, n.key, elementId(n)) AS id LIMIT 100
-UNION ALL
-MATCH (start)-[n]->() WHERE $org IS NULL OR start.org = $org
-{_HOLDS}
-RETURN type(n) AS what, coalesce(n.id, elementId(n)) AS id LIMIT 100
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +178,10 @@ class Plan:
     @property
     def ids(self) -> list[RecordId]:
         return [*self.memory_ids, *self.fact_ids]
+
+    @property
+    def touched(self) -> set[RecordId]:
+        return {*self.ids, *self.shared_fact_ids}
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +213,20 @@ async def plan(tx: Tx, principal: Principal, id: RecordId) -> Plan:
     )
 
 
+async def lock(tx: Tx, principal: Principal, id: RecordId, *, at: datetime) -> Plan | None:
+    """The plan, with all that it names locked to the end of the transaction; None if it has grown meanwhile: again.
+
+    First the turn of the organization, which trace writers take too, then jobs, slots, facts, memories: whoever else
+    holds some of these took them in that order.
+    """
+    await leases.last_erasures(tx, [principal.org_id], at=at)
+    wanted = await plan(tx, principal, id)
+    await rows(tx, LOCK_JOBS, ids=wanted.ids)
+    await standing.lock(tx, principal, wanted.touched)
+    locked = await plan(tx, principal, id)
+    return locked if locked.touched <= wanted.touched else None
+
+
 async def secrets(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> list[Secret]:
     """What the records say, in every version."""
     return [
@@ -227,7 +244,7 @@ async def secrets(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> li
     ]
 
 
-async def counts(tx: Tx, principal: Principal, plan: Plan, needles: "Needles") -> dict[str, int]:
+async def counts(tx: Tx, principal: Principal, plan: Plan, needles: Needles) -> dict[str, int]:
     """How many nodes of each kind erasing touches."""
     found = await row(tx, COUNTS, **_given(principal, plan, needles))
     assert found is not None  # noqa: S101  an aggregation gives one row
@@ -236,28 +253,6 @@ async def counts(tx: Tx, principal: Principal, plan: Plan, needles: "Needles") -
         "sharedFacts": len(plan.shared_fact_ids),
         "entities": len(plan.entity_ids),
     }
-
-
-@dataclass(frozen=True, slots=True)
-class Needles:
-    """What to look for elsewhere: `exact` values, and `parts` of longer ones, also as JSON writes them.
-
-    `only`: whose things alone are looked through. Nobody else ever saw a private record, so the same words in what is
-    others' are theirs: erasing it neither counts nor takes these.
-    """
-
-    exact: tuple[str, ...]
-    parts: tuple[str, ...]
-    only: UserId | None = None
-
-    @classmethod
-    def of(cls, texts: Collection[str], *, least: int = 12, only: UserId | None = None) -> "Needles":
-        """Texts shorter than `least` characters are looked for as whole values only: they stand in anything."""
-        stripped = {text for one in texts for text in (one, one.strip()) if text}
-        written = {json.dumps(text, ensure_ascii=False)[1:-1] for text in stripped}
-        return cls(
-            tuple(sorted(stripped)), tuple(sorted(text for text in stripped | written if len(text) >= least)), only
-        )
 
 
 async def erase(
@@ -308,11 +303,6 @@ async def _reduce_snapshots(tx: Tx, org_id: OrganizationId, plan: Plan) -> None:
             await rows(tx, DROP_SNAPSHOT, id=found["id"])
 
 
-async def hush_traces(tx: Tx, org_id: OrganizationId, ids: Sequence[RecordId]) -> None:
-    """Take the query out of every trace that names one of `ids`."""
-    await rows(tx, HUSH_TRACES, org=org_id, ids=list(ids), exact=[], needles=[], only=None)
-
-
 async def erased_since(tx: Tx, org_id: OrganizationId, since: datetime) -> list[RecordId]:
     """What was erased from `since` on."""
     return [RecordId(found["id"]) for found in await rows(tx, ERASED_SINCE, org=org_id, since=ms(since))]
@@ -332,23 +322,6 @@ def _bans(memory: Memory) -> list[str]:
 def ban_key(partition: str, scope: str, what: str) -> str:
     """What is kept of an erased text or source where the same is to be refused: no words, one hash of a hash."""
     return token("erased", partition, scope, what)
-
-
-@dataclass(frozen=True, slots=True)
-class Remnant:
-    """A node or relationship that still holds words that were to be gone."""
-
-    what: str
-    id: str
-
-
-async def remnants(tx: Tx, needles: Sequence[str], *, org_id: OrganizationId | None) -> list[Remnant]:
-    """Whatever in the whole database, or in one organization, holds one of `needles` in any property.
-
-    At most 100 nodes and 100 edges.
-    """
-    found = await rows(tx, FOUND, needles=list(needles), org=org_id)
-    return [Remnant(one["what"], one["id"]) for one in found]
 
 
 def _given(principal: Principal, plan: Plan, needles: Needles) -> Mapping[str, object]:

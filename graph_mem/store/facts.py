@@ -172,17 +172,17 @@ async def lock_slot(
     """The slot, made if it is new, locked until the transaction ends. `only_same`: with no fact but the one that says
     the same."""
     properties = {**place_properties(place), "subject": subject, "relation": relation}
-    found = await row(
-        tx,
-        LOCK_SLOT,
-        key=seat.slot_key,
-        rejection=seat.rejection_key,
-        lock=seat.statement_hash,
-        same=seat.statement_hash if only_same else None,
-        properties=properties,
+    given = {
+        "key": seat.slot_key,
+        "rejection": seat.rejection_key,
+        "lock": seat.statement_hash,
+        "same": seat.statement_hash if only_same else None,
+        "properties": properties,
         **access(principal),
-    )
-    assert found is not None  # noqa: S101  MERGE always gives a row
+    }
+    found = await row(tx, LOCK_SLOT, **given)
+    while found is None or found["at"] is None:  # erased while this waited for its lock: make it again
+        found = await row(tx, LOCK_SLOT, **given)
     active = sorted(admitted(principal, found["facts"], fact_of), key=lambda fact: fact.created_at, reverse=True)
     return Slot(instant(found["at"]), tuple(active), found["refused"])
 

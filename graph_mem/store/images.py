@@ -112,6 +112,12 @@ WITH one, coalesce(m.id, f.id) AS holder WHERE holder IS NOT NULL AND NOT holder
 RETURN one.id AS id
 """
 
+RETIRED = f"""
+MATCH (r:Memory|Fact) WHERE r.id IN $ids AND {visible("r")} AND r.standing = 'CURRENT'
+  AND EXISTS {{ (r)<-[:SUPERSEDES {{state: 'ACTIVE', retires: true}}]-() }}
+RETURN r.id AS id
+"""
+
 
 async def around(tx: Tx, principal: Principal, ids: Collection[str]) -> set[str]:
     """`ids`, with the slots of those that are facts and whoever is seated there."""
@@ -140,6 +146,12 @@ async def taken(tx: Tx, nodes: Mapping[NodeRef, Properties]) -> list[str]:
     ]
     leaving = [ref.id for ref, new in nodes.items() if any(name in new and new[name] is None for name in _UNIQUE)]
     return [row["id"] for row in await rows(tx, TAKEN, keys=keys, leaving=leaving)]
+
+
+async def retired(tx: Tx, principal: Principal, nodes: Mapping[NodeRef, Properties]) -> list[str]:
+    """Those of `nodes`, as they are now, that are current though a link retires them."""
+    ids = [ref.id for ref in nodes if ref.label in ("Memory", "Fact")]
+    return [row["id"] for row in await rows(tx, RETIRED, ids=ids, **access(principal))]
 
 
 async def restore(tx: Tx, principal: Principal, undo: Undo) -> None:

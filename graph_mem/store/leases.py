@@ -1,9 +1,11 @@
-"""One leader at a time, by a lease in the graph; and which turn of a schedule was done last."""
+"""One leader at a time, by a lease in the graph; which turn of a schedule was done last; when something was erased."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from graph_mem.store.db import Tx, row
+from graph_mem.core.model import OrganizationId
+from graph_mem.store.db import Tx, row, rows
 from graph_mem.store.times import instant_or_none, ms
 
 ACQUIRE = """
@@ -22,6 +24,14 @@ RELEASE = """
 MATCH (l:Lease {name: $name, holder: $holder})
 SET l.holder = null, l.until = null
 """
+
+ERASURES = """
+UNWIND $names AS name
+MERGE (l:Lease {name: name})
+SET l.lock = name, l.at = coalesce($at, l.at)
+RETURN l.name AS name, coalesce(l.at, $never) AS at
+"""
+_NEVER = -(2**62)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +57,16 @@ async def done(tx: Tx, name: str, *, holder: str, turn: datetime) -> None:
 async def release(tx: Tx, name: str, *, holder: str) -> None:
     """Give the lease back with nothing done."""
     await row(tx, RELEASE, name=name, holder=holder)
+
+
+async def last_erasures(
+    tx: Tx, org_ids: Collection[OrganizationId], *, at: datetime | None = None
+) -> dict[OrganizationId, int]:
+    """When something was last erased in each organization, in milliseconds since 1970; `at` says that it is now.
+
+    Nobody else erases there, and no trace is written, before this transaction ends: a query that was asked before an
+    erasure is on record before it, and goes with it, or comes after it and is known to be older.
+    """
+    names = {f"erased {org_id}": org_id for org_id in org_ids}
+    given = {"names": sorted(names), "at": None if at is None else ms(at), "never": _NEVER}
+    return {names[found["name"]]: found["at"] for found in await rows(tx, ERASURES, **given)}

@@ -56,11 +56,16 @@ async def lock(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> Locke
     """Those of `ids` that `principal` may see, locked to the end of the transaction with the slots of the facts."""
     given = {"ids": sorted(ids), "lock": "".join(sorted(ids)), **access(principal)}
     await rows(tx, LOCK_SLOTS, **given)
-    await rows(tx, LOCK_RECORDS, **given)
+    await hold(tx, principal, ids)
     found = await row(tx, READ_LOCKED, **given)
     assert found is not None  # noqa: S101  the statement returns one row whatever it matches
     at = max(found["now"], (found["slotAt"] or 0) + 1)
     return Locked(instant(at), {record.id: record for record in admitted(principal, found["records"], record_of)})
+
+
+async def hold(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> None:
+    """Let nobody else change, link or erase the records `ids`, whose slots the transaction has, before it ends."""
+    await rows(tx, LOCK_RECORDS, ids=sorted(ids), lock="".join(sorted(ids)), **access(principal))
 
 
 _LEAVE: LiteralString = """

@@ -21,6 +21,7 @@ from graph_mem.core.retrieval import (
     Trace,
     TracedHit,
 )
+from graph_mem.store import leases
 from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.times import instant, ms
 from graph_mem.store.visibility import access, security_events
@@ -113,9 +114,14 @@ class AccessEntry:
 
 
 async def write(tx: Tx, saved: Sequence[Saved], strengthened: Sequence[Strengthened]) -> None:
-    """Store traces, or how much further they were read, and strengthen what they returned."""
+    """Store traces, or how much further they were read, and strengthen what they returned.
+
+    A trace that waited while something was erased comes without its query, which may quote that.
+    """
     if saved:
-        await rows(tx, CREATE, traces=[_properties(one) for one in saved])
+        erased = await leases.last_erasures(tx, {one.org_id for one in saved})
+        made = [_properties(one, hushed=ms(one.trace.at) < erased[one.org_id]) for one in saved]
+        await rows(tx, CREATE, traces=made)
     if strengthened:
         records = [
             {"id": one.id, "partition": one.partition, "times": one.times, "kinds": list(one.kinds), "at": ms(one.at)}
@@ -232,7 +238,7 @@ def _entry(node: Row) -> AccessEntry:
     )
 
 
-def _properties(saved: Saved) -> dict[str, Any]:
+def _properties(saved: Saved, *, hushed: bool) -> dict[str, Any]:
     trace = saved.trace
     return {
         "id": trace.id,
@@ -242,7 +248,7 @@ def _properties(saved: Saved) -> dict[str, Any]:
         "action": "search",
         "allowed": True,
         "mode": trace.mode.value,
-        "query": trace.query,
+        "query": None if hushed else trace.query,
         "recordIds": [hit.record_id for hit in trace.hits],
         "partitions": list(saved.partitions),
         "scopes": list(saved.scopes),

@@ -28,7 +28,7 @@ from graph_mem.services.capture import NewMemory
 from graph_mem.services.erasure import Erased
 from graph_mem.services.facts import NewFact
 from graph_mem.store.db import Tx, rows
-from graph_mem.store.erasure import Remnant
+from graph_mem.store.remnants import Remnant
 from tests.people import Company, work_off
 from tests.services.lives import everything, proposed, saved, stored
 

@@ -10,7 +10,7 @@ from graph_mem.core.model import Entity, Page, Record, RecordId, Standing
 from graph_mem.core.proposals import Decision, Proposal, ProposalKind, ProposalState
 from graph_mem.core.slots import FactOutcome
 from graph_mem.errors import Conflict, Forbidden, NotFound
-from graph_mem.services import Deps, facts, filing, lifecycle, records, review
+from graph_mem.services import Deps, facts, filing, lifecycle, records, relations, review
 from graph_mem.services.facts import NewFact
 from graph_mem.store.reviews import Filter
 from tests.people import Company, company, work_off
@@ -70,6 +70,24 @@ async def test_what_cannot_be_restored_exactly_is_refused_and_nothing_changes(de
     with pytest.raises(Conflict, match="cannot be restored exactly"):
         await review.decide(deps, org.owner, one.id, REVERT)
     assert await everything(deps, org) == before
+
+
+async def test_an_archived_record_that_was_superseded_since_comes_back_once_that_was_wrong(
+    deps: Deps, org: Company
+) -> None:
+    (id,) = await saved(deps, org, "The rate is 185 euros.")
+    one = await proposed(deps, org, ProposalKind.ARCHIVE, id)
+    before = (await stored(deps, org, id)).interval
+    await review.decide(deps, org.owner, one.id, KEEP)
+    (newer,) = await saved(deps, org, "The rate is 210 euros.")
+    link = (await relations.relate(deps, org.owner, from_id=newer, to_id=id, kind="SUPERSEDES")).relation
+    with pytest.raises(Conflict, match="superseded meanwhile"):
+        await review.decide(deps, org.owner, one.id, REVERT)
+    assert (await stored(deps, org, id)).standing is Standing.ARCHIVED
+    await relations.correct(deps, org.owner, link.id, reason="Another rate.")
+    await review.decide(deps, org.owner, one.id, REVERT)
+    back = await stored(deps, org, id)
+    assert (back.standing, back.interval) == (Standing.CURRENT, before)
 
 
 @pytest.mark.parametrize("second", [KEEP, REVERT])
