@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from graph_mem.core.fusion import Fused, Legs, Passage, fuse, meaning_share, words_share
-from graph_mem.core.model import Principal, RecordId
+from graph_mem.core.model import Place, Principal, RecordId
 from graph_mem.core.participants import named
 from graph_mem.core.ranking import Candidate, Ranked, diversify, rank, spread, words_of
 from graph_mem.core.retrieval import (
@@ -48,6 +48,13 @@ class Answer:
     units: Mapping[str, Found]
     exhausted: bool
     trace: Trace
+    counted: frozenset[Place]
+    """Where the pending are, and the passed over."""
+
+    @property
+    def places(self) -> frozenset[Place]:
+        """Where everything is that the trace names or counts."""
+        return self.counted | {unit.place for unit in self.units.values()}
 
     def snippet(self, id: RecordId) -> str:
         """The part of a ranked record's best passage that answers the query."""
@@ -92,7 +99,7 @@ async def ask(deps: Deps, principal: Principal, query: Query, *, first: int) -> 
         hits=_traced(placed[: max(KEPT, first)]),
         notes=_notes(units),
     )
-    return Answer(query, where, placed, units, harvest.exhausted, trace)
+    return Answer(query, where, placed, units, harvest.exhausted, trace, harvest.surroundings.places)
 
 
 def noted(text: str) -> str:

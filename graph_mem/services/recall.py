@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from graph_mem.core.model import Fact, Principal, Record, RecordId
+from graph_mem.core.model import Fact, Place, Principal, Record, RecordId
 from graph_mem.core.query_kind import query_kind
 from graph_mem.core.retrieval import Hit, Query, SearchPage, Span, Trace, TracedHit
 from graph_mem.core.text import snippet
@@ -14,7 +14,6 @@ from graph_mem.services.judging import ask, noted
 from graph_mem.services.tracing import Retrieval
 from graph_mem.store import search, traces
 from graph_mem.store.db import Tx
-from graph_mem.store.found import Found
 from graph_mem.store.search import Where
 from graph_mem.store.traces import Saved
 
@@ -43,7 +42,7 @@ async def search_page(
     metrics.count_search(answer.trace)
     rows, looked_at = await _standing(deps, principal, answer.trace.hits, answer.where, first=first)
     hits = [_hit(traced, record, answer.snippet(record.id)) for traced, record in rows]
-    left = _Left(query, answer.trace, answer.units, served=looked_at)
+    left = _Left(query, answer.trace, answer.places, served=looked_at)
     await _leave(deps, principal, left, hits)
     more = looked_at < len(answer.trace.hits) or not answer.exhausted
     return SearchPage(tuple(hits), has_next=more and bool(hits), has_previous=False, trace=answer.trace)
@@ -61,7 +60,7 @@ async def _later_page(deps: Deps, principal: Principal, query: Query, *, first: 
     rows, looked_at = await _standing(deps, principal, trace.hits[after.place :], where, first=first)
     hits = [_hit(traced, record, snippet(_text(record), query.text[:_SHOWN_QUERY])) for traced, record in rows]
     served = after.place + looked_at
-    left = _Left(query, trace, answer.units if answer else {}, served=served)
+    left = _Left(query, trace, answer.places if answer else frozenset(), served=served)
     await _leave(deps, principal, left, hits)
     more = served < len(trace.hits) or (answer is not None and not answer.exhausted)
     return SearchPage(tuple(hits), has_next=more and bool(hits), has_previous=True, trace=trace)
@@ -130,23 +129,22 @@ def _text(record: Record) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """What a page leaves behind: the trace with the units it was made from, and how much was handed out."""
+    """What a page leaves behind: the trace, where that is which it names or counts, and how much was handed out."""
 
     query: Query
     trace: Trace
-    units: Mapping[str, Found]
+    places: frozenset[Place]
     served: int
 
 
 async def _leave(deps: Deps, principal: Principal, left: _Left, hits: Sequence[Hit]) -> None:
     """Hand over the trace, and the records that this page strengthens: none if it looked at the past."""
-    places = {unit.place for unit in left.units.values()}
     searched = {scope.token(principal.org_id) for scope in left.trace.scopes or ()}
     saved = Saved(
         left.trace,
         principal.org_id,
-        partitions=tuple(sorted({place.partition_token for place in places})),
-        scopes=tuple(sorted(searched | {place.scope_token for place in places})),
+        partitions=tuple(sorted({place.partition_token for place in left.places})),
+        scopes=tuple(sorted(searched | {place.scope_token for place in left.places})),
         everywhere=left.trace.scopes is None,
         served=left.served,
     )

@@ -19,6 +19,7 @@ from graph_mem.core.model import (
     ClientId,
     DealId,
     EntityId,
+    Place,
     Principal,
     Record,
     RecordId,
@@ -30,11 +31,11 @@ from graph_mem.core.model import (
 from graph_mem.core.retrieval import Span
 from graph_mem.core.tags import entity_tag, kind_tag, label_tag, standing_tag
 from graph_mem.core.vectors import Vector
-from graph_mem.store.db import Tx, row, rows
+from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.found import COLLECTED, SHOWN, Found, found_of
 from graph_mem.store.records import record_columns, record_of
 from graph_mem.store.times import ms
-from graph_mem.store.visibility import access, admitted, visible
+from graph_mem.store.visibility import access, admitted, counted_by_place, per_place_in_one, visible
 from graph_mem.store.words import Wording, lucene
 
 _LONG_AGO = ms(datetime.fromisoformat("0001-01-01T00:00:00+00:00"))
@@ -154,7 +155,7 @@ CALL () {{
     MATCH (m:Memory) WHERE m.partition = onePartition AND m.processing IN ['SAVED', 'PROCESSING'] AND {visible("m")}
     RETURN m LIMIT $counted
   }}
-  RETURN count(m) AS pending
+  {per_place_in_one("m")} AS pending
 }}"""
 
 _SIZE: LiteralString = "COUNT { (:Chunk) } + COUNT { (:Fact) } AS units"
@@ -164,7 +165,8 @@ WORDS = f"""CYPHER 25
 CALL () {{
   CALL db.index.fulltext.queryNodes($index, $passedQuery, {{limit: $counted}}) YIELD node AS p, score AS passedScore
   WITH p WHERE passedScore > 0 AND {visible("p")}
-  RETURN count(DISTINCT coalesce(p.memoryId, p.id)) AS passed
+  WITH coalesce(p.memoryId, p.id) AS record, head(collect(p)) AS p
+  {per_place_in_one("p")} AS passed
 }}
 CALL () {{
   CALL db.index.fulltext.queryNodes($index, $query, {{limit: $limit}}) YIELD node AS n, score
@@ -176,7 +178,7 @@ RETURN pending, {_SIZE}, passed, found
 
 SURROUNDINGS = f"""CYPHER 25
 {_PENDING}
-RETURN pending, {_SIZE}
+RETURN pending, {_SIZE}, [] AS passed
 """
 
 SUBSTRING = f"""CYPHER 25
@@ -276,11 +278,12 @@ def _form(given: Mapping[str, Any]) -> tuple[str, ...]:
 class Surroundings:
     """What a search is judged by: memories in reach that are still being processed, units of the whole index, and
     records that hold words of the query and are left out because they are not current. The first and last are
-    counted up to `COUNTED`."""
+    counted up to `COUNTED`; `places` are where these are."""
 
     pending: int
     units: int
     passed_over: int = 0
+    places: frozenset[Place] = frozenset()
 
 
 async def words(
@@ -299,17 +302,22 @@ async def words(
         counted=COUNTED,
         **given,
     )
-    if answer is None:
-        return [], Surroundings(0, 0)
-    around = Surroundings(answer["pending"], answer["units"], answer["passed"])
-    return found_of(principal, answer, raw=float), around
+    return found_of(principal, answer, raw=float), _surroundings(principal, answer)
 
 
 async def surroundings(tx: Tx, principal: Principal, where: Where) -> Surroundings:
     """What a search without words is judged by."""
     given = parameters(principal, where)
     found = await row(tx, SURROUNDINGS, partitions=given["partitions"], scopes=given["scopes"], counted=COUNTED)
-    return Surroundings(found["pending"], found["units"]) if found else Surroundings(0, 0)
+    return _surroundings(principal, found)
+
+
+def _surroundings(principal: Principal, answer: Row | None) -> Surroundings:
+    if answer is None:
+        return Surroundings(0, 0)
+    pending = counted_by_place(principal, answer["pending"], "a count of pending memories")
+    passed = counted_by_place(principal, answer["passed"], "a count of what is not current")
+    return Surroundings(sum(pending.values()), answer["units"], sum(passed.values()), frozenset({*pending, *passed}))
 
 
 def _tags(given: Mapping[str, Any], where: Where, standings: Sequence[Standing]) -> list[Sequence[str]]:

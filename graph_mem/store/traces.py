@@ -1,7 +1,8 @@
 """Accounts of searches: one node for each, which is also the access log's line.
 
-A trace names partitions and scopes by their index keys: those it searched and those of the records it found. Its maker
-may see it, and whoever may see all of that. Erasing a record takes the query out; ids are no content.
+A trace names partitions and scopes by their index keys: those it searched, and those of the records that it found or
+counted, on whichever page. Its maker may see it, and whoever may see all of that, so that its counts tell nobody of
+what is another's alone. Erasing a record takes the query out; ids are no content.
 """
 
 import json
@@ -33,7 +34,9 @@ UNWIND $traces AS new
 WITH new, EXISTS { MATCH (r:Memory|Fact) WHERE r.id IN new.recordIds AND r.standing = 'ERASED' } AS gone
 MERGE (t:Trace {id: new.id})
   ON CREATE SET t:AccessEntry, t += new, t.query = CASE WHEN gone THEN null ELSE new.query END
-  ON MATCH SET t.recordIds = new.recordIds, t.payload = new.payload,
+  ON MATCH SET t.recordIds = new.recordIds, t.payload = new.payload, t.everywhere = t.everywhere OR new.everywhere,
+    t.partitions = t.partitions + [one IN new.partitions WHERE NOT one IN t.partitions],
+    t.scopes = t.scopes + [one IN new.scopes WHERE NOT one IN t.scopes],
     t.served = CASE WHEN new.served > t.served THEN new.served ELSE t.served END
 """
 STRENGTHEN = """

@@ -43,12 +43,22 @@ PLACE: LiteralString = ".org, .owner, .level, .clientId, .dealId"
 """The properties that `place_of` reads, for a map projection: `m {.id, PLACE}`."""
 
 
-def per_place(alias: LiteralString) -> LiteralString:
-    """The end of a statement that counts: a row for each place, so that `counted` can check it like any other."""
+def _by_place(alias: LiteralString) -> LiteralString:
     return (
-        f"RETURN {alias}.org AS org, {alias}.owner AS owner, {alias}.level AS level, {alias}.clientId AS clientId,"
+        f"{alias}.org AS org, {alias}.owner AS owner, {alias}.level AS level, {alias}.clientId AS clientId,"
         f" {alias}.dealId AS dealId, count(*) AS total"
     )
+
+
+def per_place(alias: LiteralString) -> LiteralString:
+    """The end of a statement that counts: a row for each place, so that `counted` can check it like any other."""
+    return f"RETURN {_by_place(alias)}"
+
+
+def per_place_in_one(alias: LiteralString) -> LiteralString:
+    """The same as one list, for a count beside other columns."""
+    return f"""WITH {_by_place(alias)}
+  RETURN collect({{org: org, owner: owner, level: level, clientId: clientId, dealId: dealId, total: total}})"""
 
 
 def access(principal: Principal) -> dict[str, Any]:
@@ -100,4 +110,10 @@ def admitted(principal: Principal, nodes: Iterable[Row], make: Callable[[Row], T
 
 def counted(principal: Principal, groups: Iterable[Row], what: str) -> int:
     """How many there are in the rows of `per_place` that pass the second layer."""
-    return sum(group["total"] for group in groups if admit(principal, place_of(group), what))
+    return sum(counted_by_place(principal, groups, what).values())
+
+
+def counted_by_place(principal: Principal, groups: Iterable[Row], what: str) -> dict[Place, int]:
+    """The same, place by place."""
+    places = ((place_of(group), group["total"]) for group in groups)
+    return {place: total for place, total in places if admit(principal, place, what)}

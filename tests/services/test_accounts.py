@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from graph_mem.core.model import Page, Principal, Role
+from graph_mem.core.model import ORGANIZATION, Page, Place, Principal, Role
 from graph_mem.core.retrieval import LegState, RetrievalMode, SearchPage
 from graph_mem.errors import Conflict, Forbidden, InvalidInput
-from graph_mem.services import Deps, accounts, records, settings, upkeep
+from graph_mem.services import Deps, accounts, capture, lifecycle, records, settings, upkeep
+from graph_mem.services.capture import NewMemory
 from graph_mem.services.settings import SettingsCache
 from graph_mem.services.tracing import Retrieval, TraceWriter
 from graph_mem.store import traces
@@ -68,6 +69,37 @@ async def test_a_trace_is_for_its_maker_and_those_who_may_see_all_it_names(deps:
     listed = {trace.id for trace, _ in await accounts.traces(deps, bob, ALL, Page(50))}
     assert shared in listed
     assert own not in listed
+
+
+async def test_counts_in_a_trace_tell_nobody_of_what_is_anothers_alone(deps: Deps, org: Company) -> None:
+    alice, bob = await org.member("alice"), await org.member("bob")
+    await save(deps, org.owner, "The harbour opens at six.")
+    (quiet,) = await save(deps, alice, "The harbour is a secret.", private=True)
+    await lifecycle.archive(deps, alice, quiet)
+    passed = await ask(deps, alice, "harbour opens")
+    await capture.accept(deps, alice, NewMemory(text="Something of mine", private=True))
+    pending = await ask(deps, alice, "the is")
+    assert (passed.trace.passed_over, passed.trace.pending, len(passed.hits)) == (1, 0, 1)
+    assert pending.trace.pending == 1
+    theirs = await ask(deps, bob, "harbour opens")
+    assert (theirs.trace.passed_over, theirs.trace.pending) == (0, 0)
+    for mine in (passed, pending):
+        assert await accounts.trace(deps, alice, mine.trace.id) is not None
+        assert await accounts.trace(deps, org.owner, mine.trace.id) is None
+    assert await accounts.trace(deps, alice, theirs.trace.id) is not None
+
+
+async def test_a_trace_names_what_its_later_pages_found(deps: Deps, org: Company) -> None:
+    """A deeper page may find what is its maker's alone: from then on nobody else sees the trace."""
+    alice = await org.member("alice")
+    page = await ask(deps, alice, "harbour")
+    await deps.traces.flush()
+    assert await accounts.trace(deps, org.owner, page.trace.id) is not None
+    own = Place(org.id, ORGANIZATION, alice.user_id).partition_token
+    deeper = Saved(page.trace, org.id, (own,), (), everywhere=False, served=1)
+    await deps.db.write(lambda tx: traces.write(tx, [deeper], []))
+    assert await accounts.trace(deps, org.owner, page.trace.id) is None
+    assert await accounts.trace(deps, alice, page.trace.id) is not None
 
 
 async def test_access_log_keeps_the_mode(deps: Deps, org: Company) -> None:
