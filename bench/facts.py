@@ -119,7 +119,7 @@ async def main() -> None:
     for one in found:
         table.add_row(one.way, f"{one.p50_ms:.1f}", f"{one.p95_ms:.1f}", f"{one.per_second:.0f}")
     Console(stderr=True).print(table)
-    print(json.dumps({"rows": [asdict(one) for one in found], "retries": deps.db.retries}))
+    print(json.dumps({"rows": [asdict(one) for one in found], "retries": deps.db.load.retries}))
 
 
 if __name__ == "__main__":

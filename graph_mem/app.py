@@ -198,14 +198,29 @@ def build(settings: Settings, *, work: bool = False) -> Starlette:
         routes=[
             Route("/graphql", _Late()),
             WebSocketRoute("/graphql", _Late()),
-            Route("/health/live", _live),
-            Route("/health/ready", _ready),
-            Route("/metrics", _metrics),
+            *_probes(),
             *graphiql_routes(),
         ],
         middleware=edge_middleware(settings.cors_origins),
         lifespan=lifespan,
     )
+
+
+def build_worker(settings: Settings) -> Starlette:
+    """A worker that says how it is: jobs are done for as long as the application runs."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncGenerator[None]:
+        async with opened(settings) as deps, working(deps, settings):
+            app.state.deps = deps
+            yield
+
+    return Starlette(routes=_probes(), lifespan=lifespan)
+
+
+def _probes() -> list[Route]:
+    """What load balancer and Prometheus ask of each process."""
+    return [Route("/health/live", _live), Route("/health/ready", _ready), Route("/metrics", _metrics)]
 
 
 class _Late:

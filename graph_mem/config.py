@@ -125,8 +125,19 @@ class Settings(BaseSettings):
     scratch_hours: float = Field(default=24.0, gt=0, description="Hours a note of a run is kept if the run never ends.")
 
     worker_concurrency: int = Field(default=2, ge=1, description="Batches of jobs one process works on at once.")
+    worker_port: int | None = Field(
+        default=None,
+        ge=0,
+        le=65535,
+        description="Port where `worker` answers `/health/live`, `/health/ready` and `/metrics`; if absent, nowhere.",
+    )
     trace_retention_days: int = Field(default=90, ge=1, description="Days the trace of a search or a run is kept.")
 
+    slow_operation_ms: float = Field(
+        default=1000.0,
+        ge=0,
+        description="Milliseconds from which on the spans of an operation are exported though it was not sampled.",
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="Least level logged.")
     log_format: Literal["auto", "console", "json"] = Field(
         default="auto", description="Form of the log: `console` on a terminal and `json` elsewhere if `auto`."

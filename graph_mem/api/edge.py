@@ -13,15 +13,19 @@ from strawberry.types.execution import ExecutionResult, PreExecutionError
 from strawberry.types.graphql import OperationType
 
 from graph_mem.api.documents import Manifest
-from graph_mem.api.errors import SafeSchema, refusal
+from graph_mem.api.errors import INTERNAL, SafeSchema, refusal
 from graph_mem.api.following import Following, Silence
 from graph_mem.api.limits import RateLimiter
 from graph_mem.api.request import Operation
 from graph_mem.api.session import Context, Session, Sessions
 from graph_mem.errors import Forbidden, GraphMemError, OperationTimeout, RateLimited, ServiceUnavailable
-from graph_mem.services import Deps
+from graph_mem.services import Deps, metrics
+from graph_mem.services.spans import tell
 
 _log = logging.getLogger(__name__)
+
+_OURS = frozenset({INTERNAL, ServiceUnavailable.code, OperationTimeout.code})
+"""Codes of errors that are not the client's doing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,20 +196,24 @@ def _failed(error: GraphMemError) -> PreExecutionError:
 
 
 def _note(context: Context, result: ExecutionResult | None, started: float) -> None:
-    """One line per operation: what ran, for whom, how it ended. Names only, never values."""
-    operation = context.operation
+    """Tell log, metrics and trace of an operation: what ran, for whom, how it ended. Names only, never values."""
+    operation, seconds = context.operation, _seconds_since(started)
+    kind = operation.operation.value if operation else "none"
+    name = operation.name.value if operation and operation.name else None
     codes = sorted({str((error.extensions or {}).get("code")) for error in (result.errors if result else None) or ()})
-    _log.info(
-        "operation",
-        extra={
-            "ref": context.request_id,
-            "type": operation.operation.value if operation else None,
-            "operation": operation.name.value if operation and operation.name else None,
-            "org": context.caller.org_id if context.caller else None,
-            "user": context.caller.user_id if context.caller else None,
-            "codes": codes,
-            "took_ms": round(_seconds_since(started) * 1000, 1),
+    who = {"org": context.caller.org_id, "user": context.caller.user_id} if context.caller else {}
+    told = {"ref": context.request_id, "type": kind, "operation": name, **who, "codes": codes}
+    _log.info("operation", extra={**told, "took_ms": round(seconds * 1000, 1)})
+    metrics.count_operation(kind, codes, seconds=seconds)
+    tell(
+        {
+            "graphql.operation.type": kind,
+            "graphql.operation.name": name or "",
+            "graph_mem.codes": codes,
+            **{f"graph_mem.{key}": id for key, id in who.items()},
         },
+        name=kind,
+        failed=not _OURS.isdisjoint(codes),
     )
 
 

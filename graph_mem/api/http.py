@@ -27,8 +27,10 @@ from graph_mem.api.request import (
     read_body,
 )
 from graph_mem.api.session import Context
+from graph_mem.api.tracking import REQUEST_ID, request_id, tracked
 from graph_mem.api.ws import TransportSocket
 from graph_mem.core.people import DocumentPolicy
+from graph_mem.services.spans import tell
 
 _STATUS = {
     PARSE_FAILED: 400,
@@ -55,33 +57,36 @@ class GraphQLEndpoint:
         if scope["type"] == "websocket":
             await TransportSocket(self._edge, WebSocket(scope, receive, send)).run()
             return
-        response = await self._respond(Request(scope, receive))
-        if response is not None:
-            await response(scope, receive, send)
+        request = Request(scope, receive)
+        ref = request_id(request.headers, self._edge.deps.new_id)
+        with tracked(ref, request.headers):
+            response = await self._respond(request, ref)
+            if response is not None:
+                await response(scope, receive, send)
 
-    async def _respond(self, request: Request) -> Response | None:
-        request_id = self._edge.deps.new_id("req")
+    async def _respond(self, request: Request, ref: str) -> Response | None:
         media = JSON
         try:
             _check_method(request.method)
             media = negotiate(request.headers.get("accept"))
             check_content_type(request.headers.get("content-type"))
-            response = await self._answer(request, media, request_id)
+            response = await self._answer(request, media, ref)
         except Refused as refused:
             response = _turned_away(refused, media)
         except errors.GraphMemError as error:
             response = _rendered(PreExecutionError(data=None, errors=[refusal(error)]), media)
         if response is not None:
-            response.headers["x-request-id"] = request_id
+            response.headers[REQUEST_ID] = ref
+            tell({"http.response.status_code": response.status_code})
         return response
 
-    async def _answer(self, request: Request, media: str, request_id: str) -> Response | None:
+    async def _answer(self, request: Request, media: str, ref: str) -> Response | None:
         """The answer to an acceptable request; None if the client has left."""
         edge = self._edge
         credential = bearer(request.headers.get("authorization"))
         session = await edge.sessions.open(credential) if credential else None
         address = request.client.host if request.client else ""
-        context = await edge.context(session, request_id=request_id, address=address)
+        context = await edge.context(session, request_id=ref, address=address)
         body = await read_body(request, max_bytes=edge.settings.max_body_bytes, within_s=edge.settings.timeout_s)
         operation = parse_operation(
             decode(body),

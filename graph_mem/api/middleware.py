@@ -49,7 +49,7 @@ def edge_middleware(allowed_origins: Sequence[str]) -> list[Middleware]:
                 CORSMiddleware,
                 allow_origins=list(allowed_origins),
                 allow_methods=["POST"],
-                allow_headers=["authorization", "content-type", "accept"],
+                allow_headers=["authorization", "content-type", "accept", "x-request-id", "traceparent", "tracestate"],
                 expose_headers=["x-request-id", "retry-after"],
                 max_age=600,
             )

@@ -18,6 +18,7 @@ from graph_mem.api.edge import Edge
 from graph_mem.api.errors import refusal
 from graph_mem.api.request import BAD_REQUEST, Operation, Refused, bearer, decode, parse_operation
 from graph_mem.api.session import Session
+from graph_mem.api.tracking import tracked
 from graph_mem.errors import GraphMemError, RateLimited, ServiceUnavailable, Unauthenticated
 
 PROTOCOL = "graphql-transport-ws"
@@ -175,19 +176,20 @@ class TransportSocket:
 
     async def _operate(self, id: str, operation: Operation, session: Session) -> None:
         """Send the results of one operation, then that it is over."""
-        this = asyncio.current_task()
-        try:
-            ended = await self._relay(id, operation, session)
-        except GraphMemError as error:
-            ended = {"id": id, "type": "error", "payload": [refusal(error).formatted]}
-        finally:
-            if self._operations.get(id) is this:
-                del self._operations[id]
-        await self._send(ended)
+        this, ref = asyncio.current_task(), self._edge.deps.new_id("req")
+        with tracked(ref, self._socket.headers):
+            try:
+                ended = await self._relay(id, operation, session, ref)
+            except GraphMemError as error:
+                ended = {"id": id, "type": "error", "payload": [refusal(error).formatted]}
+            finally:
+                if self._operations.get(id) is this:
+                    del self._operations[id]
+            await self._send(ended)
 
-    async def _relay(self, id: str, operation: Operation, session: Session) -> dict[str, Any]:
+    async def _relay(self, id: str, operation: Operation, session: Session, ref: str) -> dict[str, Any]:
         edge, client = self._edge, self._socket.client
-        context = await edge.context(session, request_id=edge.deps.new_id("req"), address=client.host if client else "")
+        context = await edge.context(session, request_id=ref, address=client.host if client else "")
         async with aclosing(edge.watch(operation, context)) as results:
             async for result in results:
                 if isinstance(result, PreExecutionError):

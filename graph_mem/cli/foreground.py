@@ -16,9 +16,9 @@ from graph_mem import app
 from graph_mem.api.tokens import issue
 from graph_mem.cli import serving
 from graph_mem.cli.access import local_server, open_database, require_suitable, with_address, with_signing_key
-from graph_mem.cli.logs import configure_logging
 from graph_mem.cli.output import Output
 from graph_mem.cli.people import Desk
+from graph_mem.cli.telemetry import observed
 from graph_mem.config import Settings
 from graph_mem.core.model import Role
 from graph_mem.errors import SetupError
@@ -64,8 +64,8 @@ class Foreground:
             self._server.prepare()
         if self._settings.embedder in ("e5-small-v2", "onnx"):
             app.model_folder(self._settings)
-        configure_logging(self._settings)
-        serving.run(self._serve(listener))
+        with observed(self._settings):
+            serving.run(self._serve(listener))
 
     async def _serve(self, listener: socket.socket) -> None:
         stop = serving.stop_event()
@@ -84,19 +84,15 @@ class Foreground:
         await require_suitable(settings)
         await app.prepare(settings)
         ready = Ready(graphql=f"{serving.url_of(listener)}/graphql", token=await local_token(settings), neo4j=address)
-        api = serving.make_server(app.build(settings, work=True))
-        serve = asyncio.create_task(api.serve(sockets=[listener]), name="api")
         watch = asyncio.create_task(self._keep_database_running(), name="database")
         try:
-            await serving.until_started(api, serve)
-            await serving.warmed(settings)
-            await until_known(ready)
-            self._announce(ready)
-            await serving.until_any(stop, serve, watch)
+            async with serving.started(app.build(settings, work=True), listener) as serve:
+                await serving.warmed(settings)
+                await until_known(ready)
+                self._announce(ready)
+                await serving.until_any(stop, serve, watch)
         finally:
             watch.cancel()
-            api.should_exit = True
-            await serve
 
     async def _database(self, stop: asyncio.Event) -> Address | None:
         """Where Neo4j answers; None if we were told to stop meanwhile."""

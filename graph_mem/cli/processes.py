@@ -1,6 +1,5 @@
 """`serve`, `worker`, `migrate`: the parts of an instance, each as a process of its own."""
 
-import asyncio
 from enum import StrEnum
 from typing import Annotated
 
@@ -10,6 +9,7 @@ from rich.text import Text
 from graph_mem.cli import serving
 from graph_mem.cli.access import complete, require_suitable
 from graph_mem.cli.output import DataDirOption, HostOption, JsonOption, Output, PortOption, settings_for
+from graph_mem.cli.telemetry import observed
 from graph_mem.local.artifacts import Cache, read_lock
 from graph_mem.local.weights import default_weights
 from graph_mem.models.folder import complete_model_folder
@@ -28,11 +28,9 @@ def serve(
 ) -> None:
     """Serve the API alone, on the given Neo4j or the one of the running instance; any number may."""
     from graph_mem import app
-    from graph_mem.cli.logs import configure_logging
 
     output = Output(as_json=as_json)
     settings = complete(settings_for(data_dir, host=host, port=port))
-    configure_logging(settings)
     listener = serving.bind(settings.host, settings.port)
     url = f"{serving.url_of(listener)}/graphql"
 
@@ -40,38 +38,39 @@ def serve(
         stop = serving.stop_event()
         await require_suitable(settings)
         await app.prepare(settings)
-        api = serving.make_server(app.build(settings))
-        running = asyncio.create_task(api.serve(sockets=[listener]), name="api")
-        try:
-            await serving.until_started(api, running)
+        async with serving.started(app.build(settings), listener) as running:
             await serving.warmed(settings)
             output.show({"graphql": url}, Text(f"Serving {url}; Ctrl-C stops."))
             await serving.until_any(stop, running)
-        finally:
-            api.should_exit = True
-            await running
 
-    serving.run(main())
+    with observed(settings):
+        serving.run(main())
 
 
 @commands.command()
 def worker(as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
     """Work on jobs alone, on the given Neo4j or the one of the running instance; any number may."""
     from graph_mem import app
-    from graph_mem.cli.logs import configure_logging
 
     output = Output(as_json=as_json)
     settings = complete(settings_for(data_dir))
-    configure_logging(settings)
+    listener = None if settings.worker_port is None else serving.bind(settings.host, settings.worker_port)
 
     async def main() -> None:
         stop = serving.stop_event()
         await require_suitable(settings)
         await app.prepare(settings)
-        output.show({"working": True}, Text("Working; Ctrl-C stops."))
-        await app.run_worker(settings, stop)
+        if listener is None:
+            output.show({"working": True}, Text("Working; Ctrl-C stops."))
+            await app.run_worker(settings, stop)
+            return
+        url = serving.url_of(listener)
+        async with serving.started(app.build_worker(settings), listener) as running:
+            output.show({"working": True, "metrics": f"{url}/metrics"}, Text(f"Working, see {url}; Ctrl-C stops."))
+            await serving.until_any(stop, running)
 
-    serving.run(main())
+    with observed(settings):
+        serving.run(main())
 
 
 @commands.command()

@@ -5,7 +5,7 @@ import contextlib
 import signal
 import socket
 import sys
-from collections.abc import Coroutine, Generator
+from collections.abc import AsyncGenerator, Coroutine, Generator
 from typing import Any, TypeVar
 
 import uvicorn
@@ -106,7 +106,20 @@ async def until_any(stop: asyncio.Event, *tasks: asyncio.Task[Any]) -> None:
         task.result()
 
 
-async def until_started(server: Server, serve: asyncio.Task[None]) -> None:
+@contextlib.asynccontextmanager
+async def started(application: Starlette, listener: socket.socket) -> AsyncGenerator[asyncio.Task[None]]:
+    """The task that serves `application` once it accepts requests; it is ended in order afterwards."""
+    server = make_server(application)
+    serve = asyncio.create_task(server.serve(sockets=[listener]), name="api")
+    try:
+        await _until_started(server, serve)
+        yield serve
+    finally:
+        server.should_exit = True
+        await serve
+
+
+async def _until_started(server: Server, serve: asyncio.Task[None]) -> None:
     """Wait until the server accepts requests.
 
     Errors: SetupError if it gives up.

@@ -10,6 +10,7 @@ from graph_mem.core.retrieval import Leg, LegState, Query, RetrievalMode, held_t
 from graph_mem.errors import IndexUnavailable, OperationTimeout
 from graph_mem.models.embedder import EMBEDDING_ERRORS
 from graph_mem.services import Deps
+from graph_mem.services.spans import Told, span, spanned
 from graph_mem.store import search
 from graph_mem.store.found import Found
 from graph_mem.store.search import Surroundings, Where
@@ -98,6 +99,15 @@ async def run(deps: Deps, principal: Principal, asked: Asked) -> Harvest:
     )
 
 
+def _told(done: _Leg) -> Told:
+    return {"graph_mem.state": done.leg.state.value, "graph_mem.candidates": done.leg.candidates}
+
+
+def _told_words(done: _Words) -> Told:
+    return _told(done.leg)
+
+
+@spanned("leg lexical", _told_words)
 async def _lexical(deps: Deps, principal: Principal, asked: Asked, words: Wording | None) -> _Words:
     started = time.perf_counter()
     try:
@@ -128,10 +138,12 @@ async def _worded(deps: Deps, principal: Principal, asked: Asked, words: Wording
     return _Words(leg, around)
 
 
+@spanned("leg vector", _told)
 async def _vector(deps: Deps, principal: Principal, asked: Asked) -> _Leg:
     started = time.perf_counter()
     try:
-        vector = await deps.embedder.query(plain(asked.query.text[:_EMBEDDED_CHARS]))
+        with span("embed"):
+            vector = await deps.embedder.query(plain(asked.query.text[:_EMBEDDED_CHARS]))
     except EMBEDDING_ERRORS as error:
         return _failed(VECTOR, error.message, started)
 
@@ -146,6 +158,7 @@ async def _vector(deps: Deps, principal: Principal, asked: Asked) -> _Leg:
     return replace(done, leg=replace(done.leg, took_ms=_ms_since(started)))
 
 
+@spanned("leg substring", _told)
 async def _substring(deps: Deps, principal: Principal, asked: Asked) -> _Leg:
     started = time.perf_counter()
 

@@ -11,6 +11,7 @@ from graph_mem.core.text import snippet
 from graph_mem.errors import InvalidInput
 from graph_mem.services import Deps, asking, metrics
 from graph_mem.services.judging import ask, noted
+from graph_mem.services.spans import Told, spanned
 from graph_mem.services.tracing import Retrieval
 from graph_mem.store import search, traces
 from graph_mem.store.db import Tx
@@ -29,6 +30,11 @@ class PageStart:
     place: int
 
 
+def _told(page: SearchPage) -> Told:
+    return {"graph_mem.mode": page.trace.mode.value, "graph_mem.hits": len(page.hits)}
+
+
+@spanned("search", _told)
 async def search_page(
     deps: Deps, principal: Principal, query: Query, *, first: int, after: PageStart | None = None
 ) -> SearchPage:

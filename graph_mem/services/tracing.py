@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -55,7 +56,7 @@ class TraceWriter:
             await self.flush()
         self._queue.append(retrieval)
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._write_until_empty(), name="write traces")
+            self._task = asyncio.create_task(self._write_until_empty(), name="write traces", context=Context())
 
     async def flush(self) -> None:
         """Write everything that was put before this call.

@@ -6,11 +6,14 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from opentelemetry.trace import SpanKind
+
 from graph_mem.core.model import OrganizationId
 from graph_mem.errors import DatabaseUnavailable, OperationTimeout
 from graph_mem.models.embedder import EMBEDDING_ERRORS, EmbedderState
 from graph_mem.services import Deps
-from graph_mem.services.metrics import FAILURES
+from graph_mem.services.metrics import FAILURES, JOBS
+from graph_mem.services.spans import span
 from graph_mem.store import jobs
 from graph_mem.store.db import Tx
 from graph_mem.store.jobs import Job
@@ -61,6 +64,8 @@ class Worker:
         self._duties = duties
         self._org_ids = org_ids
         self._stopping = asyncio.Event()
+        for kind in handlers:
+            FAILURES.labels(kind)  # told as none, so that the first is seen as a rise
 
     async def run(self) -> None:
         """Work until stopped. A duty under way is broken off: its next turn, here or elsewhere, does it again."""
@@ -114,7 +119,9 @@ class Worker:
     async def _do(self, kind: str, batch: list[Job], lease: str) -> None:
         handler = self._handlers[kind]
         try:
-            await handler.run(self._deps, batch, lease=lease)
+            with span(f"jobs {kind}", {"graph_mem.jobs": len(batch)}, kind=SpanKind.CONSUMER):
+                await handler.run(self._deps, batch, lease=lease)
+            JOBS.labels(kind).inc(len(batch))
         except DatabaseUnavailable:
             raise
         except EMBEDDING_ERRORS as error:

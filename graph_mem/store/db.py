@@ -3,7 +3,10 @@
 # The driver leaves its **config untyped.
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import Any, LiteralString, Self, TypeVar, cast
 
 from neo4j import (
@@ -41,6 +44,48 @@ _FULL_TEXT = "Failed to invoke procedure `db.index.fulltext"
 _TIMED_OUT = ("TransactionTimedOut", "TransactionTimedOutClientConfiguration")
 
 
+@dataclass(slots=True)
+class Load:
+    """What this process asks of its pool, counted here because the driver does not tell."""
+
+    connections: int
+    sessions: int = 0
+    """Open now: each holds a connection or, beyond `connections`, waits for one."""
+    transactions: int = 0
+    waited_s: float = 0.0
+    """Of all managed transactions together, until each could begin."""
+    retries: int = 0
+    timeouts: int = 0
+    """Sessions that waited for a connection in vain."""
+
+    @contextmanager
+    def session(self) -> Generator[None]:
+        """Counts a session as open for as long as it is."""
+        self.sessions += 1
+        try:
+            yield
+        except ConnectionAcquisitionTimeoutError:
+            self.timeouts += 1
+            raise
+        finally:
+            self.sessions -= 1
+
+    def transaction(self) -> Callable[[], None]:
+        """A transaction is asked for; what is returned is to be called as each of its attempts begins."""
+        asked: float | None = time.perf_counter()
+
+        def begun() -> None:
+            nonlocal asked
+            if asked is None:
+                self.retries += 1
+            else:
+                self.waited_s += time.perf_counter() - asked
+                self.transactions += 1
+                asked = None
+
+        return begun
+
+
 class Database:
     """A pool of connections to one Neo4j database.
 
@@ -48,15 +93,14 @@ class Database:
     lost connection), so it must have no effect but its queries.
     """
 
-    def __init__(self, driver: AsyncDriver, *, database: str, timeout_s: float = 15.0) -> None:
+    def __init__(self, driver: AsyncDriver, *, database: str, connections: int = 100, timeout_s: float = 15.0) -> None:
         self.driver = driver
         self.name = database
         self._timeout_s = timeout_s
         self._bookmarks = AsyncGraphDatabase.bookmark_manager()
         self.blocking: Callable[[], Driver] | None = None
         """Opens a driver to the same database for libraries that know no event loop; the caller closes it."""
-        self.attempts = 0
-        self.transactions = 0
+        self.load = Load(connections)
 
     @classmethod
     def connect(
@@ -83,7 +127,7 @@ class Database:
             warn_notification_severity=None,
             notifications_min_severity="OFF",
         )
-        made = cls(driver, database=database, timeout_s=timeout_s)
+        made = cls(driver, database=database, connections=pool_size, timeout_s=timeout_s)
         made.blocking = lambda: GraphDatabase.driver(uri, auth=(user, password), notifications_min_severity="OFF")
         return made
 
@@ -101,31 +145,24 @@ class Database:
         What that cannot answer at once is read again as a managed transaction, with its retries.
         """
         try:
-            async with self.driver.session(
-                database=self.name, default_access_mode=READ_ACCESS, bookmark_manager=self._bookmarks
-            ) as session:
+            async with self._session(READ_ACCESS) as session:
                 return await work(cast("Tx", _AutoCommit(session, self._timeout_s)))
         except (TransientError, ServiceUnavailable, SessionExpired):
+            self.load.retries += 1
             return await self.read(work)
         except (Neo4jError, DriverError) as error:
             raise translated(error) from error
 
-    @property
-    def retries(self) -> int:
-        """How often a transaction had to be run again."""
-        return self.attempts - self.transactions
-
     async def _run(self, work: Callable[[Tx], Awaitable[T]], *, access: str, timeout_s: float | None = None) -> T:
+        begun = self.load.transaction()
+
         @unit_of_work(timeout=timeout_s or self._timeout_s)
         async def counted(tx: Tx) -> T:
-            self.attempts += 1
+            begun()
             return await work(tx)
 
-        self.transactions += 1
         try:
-            async with self.driver.session(
-                database=self.name, default_access_mode=access, bookmark_manager=self._bookmarks
-            ) as session:
+            async with self._session(access) as session:
                 execute = session.execute_read if access == READ_ACCESS else session.execute_write
                 return await execute(counted)
         except (Neo4jError, DriverError) as error:
@@ -134,11 +171,19 @@ class Database:
     async def run(self, statement: LiteralString, **parameters: Any) -> list[Row]:
         """The rows of one statement in its own auto-commit transaction: DDL, and CALL ... IN TRANSACTIONS."""
         try:
-            async with self.driver.session(database=self.name, bookmark_manager=self._bookmarks) as session:
+            async with self._session(WRITE_ACCESS) as session:
                 result = await session.run(statement, parameters)
                 return [row async for row in result]
         except (Neo4jError, DriverError) as error:
             raise translated(error) from error
+
+    @asynccontextmanager
+    async def _session(self, access: str) -> AsyncGenerator[AsyncSession]:
+        with self.load.session():
+            async with self.driver.session(
+                database=self.name, default_access_mode=access, bookmark_manager=self._bookmarks
+            ) as session:
+                yield session
 
     async def close(self) -> None:
         await self.driver.close()
