@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from graph_mem.services import Deps
+from graph_mem.services import Deps, legs
 from graph_mem.store.db import Database
 from tests.guards.world import World, build, leave_traces
 from tests.people import deps_on
@@ -12,8 +12,10 @@ from tests.people import deps_on
 
 @pytest.fixture(scope="session")
 async def deps(database: Database) -> AsyncIterator[Deps]:
-    async with deps_on(database) as made:
-        yield made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(legs, "LEG_TIMEOUT_S", 60.0)  # a leg that a busy machine cuts short is another answer
+        async with deps_on(database) as made:
+            yield made
 
 
 @pytest.fixture(scope="session")

@@ -4,17 +4,20 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from graphql import (
+    ArgumentNode,
     FieldNode,
+    GraphQLInputObjectType,
     GraphQLInterfaceType,
     GraphQLObjectType,
     GraphQLSchema,
     GraphQLUnionType,
+    ObjectFieldNode,
     TypeInfo,
     TypeInfoVisitor,
     Visitor,
@@ -28,6 +31,7 @@ from ulid import ULID
 from graph_mem.api.errors import SafeSchema
 from graph_mem.api.schema import make_schema
 from graph_mem.api.session import Context
+from tests.guards.opened import Remembered
 from tests.guards.world import READERS, World
 
 TABLE: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "isolation.toml").read_text("utf-8"))
@@ -108,9 +112,17 @@ def shape() -> GraphQLSchema:
 
 
 async def ask(world: World, viewer: str, row: Row, variables: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer as a client gets it; of a subscription the first event."""
-    context = Context(world.deps, "matrix", caller=world.people.get(viewer))
-    given: dict[str, Any] = {"variable_values": dict(variables), "context_value": context}
+    """The answer as a client gets it, of a subscription the first event, and what was run for it.
+
+    What an id that one may not see takes longer than one that was never given tells that it exists.
+    """
+    database = Remembered(world.deps.db)
+    context = Context(replace(world.deps, db=database), "matrix", caller=world.people.get(viewer))
+    answer = await _asked(row, variable_values=dict(variables), context_value=context)
+    return {**answer, "ran": sorted(database.ran)}
+
+
+async def _asked(row: Row, **given: Any) -> dict[str, Any]:
     if row.name.startswith("Subscription."):
         stream = await schema().subscribe(row.text, **given)
         if not hasattr(stream, "__aiter__"):
@@ -188,6 +200,61 @@ def selected(row: Row) -> set[str]:
 
     visit(parse(row.text), TypeInfoVisitor(info, Fields()))
     return found
+
+
+def ids_given(row: Row) -> set[str]:
+    """Every argument that the operation fills from its variables, as `Type.field(input.name)`."""
+    info, found = TypeInfo(shape()), set[str]()
+    fields: list[str] = []
+    names: list[str] = []
+
+    class Given(Visitor):
+        def enter_field(self, node: FieldNode, *_: Any) -> None:
+            parent = info.get_parent_type()
+            fields.append(f"{parent.name if parent else '?'}.{node.name.value}")
+
+        def leave_field(self, *_: Any) -> None:
+            fields.pop()
+
+        def enter_argument(self, node: ArgumentNode, *_: Any) -> None:
+            names.append(node.name.value)
+
+        def enter_object_field(self, node: ObjectFieldNode, *_: Any) -> None:
+            names.append(node.name.value)
+
+        def leave_argument(self, *_: Any) -> None:
+            names.pop()
+
+        def leave_object_field(self, *_: Any) -> None:
+            names.pop()
+
+        def enter_variable(self, *_: Any) -> None:
+            if fields:
+                found.add(f"{fields[-1]}({'.'.join(names)})")
+
+    visit(parse(row.text), TypeInfoVisitor(info, Given()))
+    return found
+
+
+def ids_taken() -> Iterator[tuple[str, set[str]]]:
+    """Every id that any field takes, and the arguments any of which would fill it."""
+    for type_ in shape().type_map.values():
+        if isinstance(type_, GraphQLObjectType) and not type_.name.startswith("__"):
+            for name, one in type_.fields.items():
+                for argument, given in one.args.items():
+                    for path in _ids_in(given.type, (argument,)):
+                        heads = [path[:length] for length in range(1, len(path) + 1)]
+                        filled = [f"{type_.name}.{name}({'.'.join(head)})" for head in heads]
+                        yield filled[-1], set(filled)
+
+
+def _ids_in(type_: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    inner = get_named_type(type_)
+    if inner.name == "ID":
+        yield path
+    elif isinstance(inner, GraphQLInputObjectType):
+        for name, one in inner.fields.items():
+            yield from _ids_in(one.type, (*path, name))
 
 
 def must_be_asked() -> set[str]:

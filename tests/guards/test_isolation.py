@@ -1,13 +1,25 @@
 """Nobody is shown, or told of, what is not theirs: every field, by everybody, about every place."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from graph_mem.store.visibility import security_events
-from tests.guards.matrix import Row, Target, anonymous, ask, must_be_asked, selected, table, targets, unknown
+from tests.guards.matrix import (
+    Row,
+    Target,
+    anonymous,
+    ask,
+    ids_given,
+    ids_taken,
+    must_be_asked,
+    selected,
+    table,
+    targets,
+    unknown,
+)
 from tests.guards.world import READERS, VIEWERS, World
 
 ROWS = table()
@@ -20,6 +32,20 @@ def test_every_field_has_a_row() -> None:
     """A field that returns or takes a record cannot be forgotten: somebody has to say who sees what through it."""
     asked = {field for row in ROWS for field in selected(row)}
     assert must_be_asked() - asked == set()
+
+
+def test_every_id_that_a_field_takes_is_tried_with_what_is_not_ones_own() -> None:
+    given = {argument for row in ROWS for argument in ids_given(row)}
+    assert {id for id, filled in ids_taken() if not filled & given} == set(UNTRIED)
+
+
+UNTRIED: Mapping[str, str] = {
+    "Mutation.captureMemory(input.runId)": "a name that the caller makes up; looked for among the caller's own runs",
+    "Query.context(input.runId)": "a name that the caller makes up",
+    "Mutation.promoteScratch(input.scope.clientId)": "the note is captured: see captureMemory in a place",
+    "Mutation.promoteScratch(input.scope.dealId)": "the note is captured: see captureMemory in a place",
+    "Query.accessLog(by)": "narrows the lines that the caller may see",
+}
 
 
 def test_no_row_is_for_a_field_that_is_gone() -> None:
@@ -71,7 +97,9 @@ async def _faults(world: World, viewer: str, row: Row) -> AsyncIterator[str]:
 def _by_target(
     world: World, viewer: str, row: Row, target: Target, answer: dict[str, Any], other: Any
 ) -> Iterator[str]:
-    if viewer not in target.readers:
+    if not answer["ran"]:
+        yield f"{target.kind} of {target.place} is answered without the database"
+    elif viewer not in target.readers:
         if anonymous(answer, target) != other:
             yield f"{target.kind} of {target.place} is answered {answer}, an unknown one {other}"
     elif answer["errors"]:

@@ -31,13 +31,12 @@ from graph_mem.store.search import Where
 from graph_mem.store.traces import Between
 from graph_mem.store.visibility import security_events
 from tests.guards.matrix import Row, ask, table, targets
-from tests.guards.opened import Opened
+from tests.guards.opened import NAMES, Opened
 from tests.guards.statements import statements
 from tests.guards.world import READERS, World
 
 INTRUDERS = ("stranger", "member")
 TEXTS = {one.name: one.text for one in statements()}
-NAMES = {text: name for name, text in TEXTS.items()}
 READS = {one.name for one in statements() if one.reads_only and one.checked and "MEANING[" not in one.name}
 PAGE = Page(50)
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -214,7 +213,6 @@ QUIET: Mapping[str, str] = {
         ("canon.POLICY_VERSIONS", "canon.VARIABLE_VERSIONS", "context.PINNED", "runs.WORDS"),
         "asks for what an account names that passed",
     ),
-    "reviews.TRUST": "numbers of decisions, counted under the predicate",
     "chains.LINKS": "asks for links among records that passed",
     "folding.VERSION_AT": "asks for versions of a memory that passed",
     "search.RECORDS": "asks for records that a leg found and that passed",
