@@ -44,10 +44,11 @@ from graph_mem.models.recognizers import load_recognizer
 from graph_mem.models.remote import RemoteEncoder
 from graph_mem.models.sentence import load_sentence_transformer
 from graph_mem.models.tokens import RememberedCounts, load_tokenizer
-from graph_mem.services import Deps, embedding, health, idempotency, metrics, nightly, scratch, upkeep
+from graph_mem.services import Deps, embedding, health, idempotency, metrics, nightly, revectoring, scratch, upkeep
 from graph_mem.services.capture import PROCESS
 from graph_mem.services.health import ServiceState
 from graph_mem.services.processing import fail, process
+from graph_mem.services.revectoring import VECTORS
 from graph_mem.services.settings import SettingsCache
 from graph_mem.services.slotting import EMBED
 from graph_mem.services.tracing import TraceWriter
@@ -59,7 +60,11 @@ from graph_mem.store.migrate import migrate
 
 _log = logging.getLogger(__name__)
 
-HANDLERS = {PROCESS: Handler(process, fail), EMBED: Handler(embedding.embed, embedding.fail)}
+HANDLERS = {
+    PROCESS: Handler(process, fail),
+    EMBED: Handler(embedding.embed, embedding.fail),
+    VECTORS: Handler(revectoring.embed_missing, revectoring.fail),
+}
 
 
 def folder(name: str) -> Path:

@@ -14,6 +14,9 @@
     │   ├── DatabaseUnavailable
     │   ├── EmbedderUnavailable
     │   └── IndexUnavailable
+    ├── ArchiveDamaged          ARCHIVE_DAMAGED         an export was cut off or altered
+    ├── ArchiveUnsupported      ARCHIVE_UNSUPPORTED     an export of a format or schema newer than ours
+    ├── AlreadyThere            ALREADY_THERE           what an archive holds exists here already
     ├── SecurityViolation       INTERNAL_SERVER_ERROR   a row failed the second check; never shown
     └── SetupError              SETUP                   this machine or server lacks something
         ├── PortInUse
@@ -125,6 +128,24 @@ class EmbedderUnavailable(ServiceUnavailable):
 
 class IndexUnavailable(ServiceUnavailable):
     """A search index is missing, populating or failed."""
+
+
+class ArchiveDamaged(GraphMemError):
+    """An archive was cut off or altered."""
+
+    code = "ARCHIVE_DAMAGED"
+
+
+class ArchiveUnsupported(GraphMemError):
+    """An archive's format or schema is newer than ours."""
+
+    code = "ARCHIVE_UNSUPPORTED"
+
+
+class AlreadyThere(GraphMemError):
+    """An organization or a person of the archive exists here already."""
+
+    code = "ALREADY_THERE"
 
 
 class SecurityViolation(GraphMemError):

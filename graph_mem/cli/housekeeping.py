@@ -107,34 +107,17 @@ def _proposal(one: Proposal) -> dict[str, object]:
 def archive(
     id: RecordArgument,
     reason: ReasonOption = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Bring it back.")] = False,
     organization: OrganizationOption = LOCAL_ORGANIZATION,
     user: UserOption = LOCAL_USER,
     as_json: JsonOption = False,
     data_dir: DataDirOption = None,
 ) -> None:
-    """Take a record out of everyday recall; `restore` brings it back as if it had never left."""
+    """Take a record out of everyday recall, or with --undo bring it back as if it had never left."""
     from graph_mem.services import lifecycle
 
     async def work(deps: Deps, who: Principal) -> Record:
-        return await lifecycle.archive(deps, who, id, reason=reason)
-
-    _show_record(work, organization, user, data_dir, as_json=as_json)
-
-
-@commands.command()
-def restore(
-    id: RecordArgument,
-    reason: ReasonOption = None,
-    organization: OrganizationOption = LOCAL_ORGANIZATION,
-    user: UserOption = LOCAL_USER,
-    as_json: JsonOption = False,
-    data_dir: DataDirOption = None,
-) -> None:
-    """Bring an archived record back."""
-    from graph_mem.services import lifecycle
-
-    async def work(deps: Deps, who: Principal) -> Record:
-        return await lifecycle.restore(deps, who, id, reason=reason)
+        return await (lifecycle.restore if undo else lifecycle.archive)(deps, who, id, reason=reason)
 
     _show_record(work, organization, user, data_dir, as_json=as_json)
 

@@ -64,7 +64,7 @@ def test_archive_restore_and_validate_say_how_the_record_stands(run: Any) -> Non
     assert f"{id} is ARCHIVED" in run("archive", id, "--reason", "old")
     with pytest.raises(Conflict):
         run("archive", id)
-    assert json.loads(run("restore", id, "--json"))["standing"] == "CURRENT"
+    assert json.loads(run("archive", "--undo", id, "--json"))["standing"] == "CURRENT"
     assert f"{id} is CURRENT" in run("validate", id)
     run("validate", id, "--refuted")
     assert [one["kind"] for one in json.loads(run("review", "--json"))] == ["ARCHIVE"]

@@ -1,0 +1,99 @@
+"""`export` and `restore`: organizations in a file, while the service runs."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.text import Text
+
+from graph_mem.cli.access import complete, open_database, require_suitable
+from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
+from graph_mem.cli.people import Desk
+from graph_mem.config import Settings
+from graph_mem.core.archive import Model
+
+commands = typer.Typer()
+
+T = TypeVar("T")
+
+
+@commands.command()
+def export(
+    target: Annotated[Path, typer.Argument(dir_okay=False, help="A new file: gzipped JSON Lines.", metavar="FILE")],
+    organization: Annotated[
+        str | None, typer.Option("--org", help="Name or id of the organization; without it, all.", show_default=False)
+    ] = None,
+    without_vectors: Annotated[
+        bool, typer.Option("--without-vectors", help="A quarter of the size; a restore makes them anew.")
+    ] = False,
+    as_json: JsonOption = False,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Write organizations into a file while they are in use; run it again if it was broken off."""
+    from graph_mem.services import exports
+
+    async def work(desk: Desk, model: Model) -> exports.Exported:
+        return await exports.export(
+            desk, target.absolute(), organization=organization, model=model, vectors=not without_vectors
+        )
+
+    done = _with_database(complete(settings_for(data_dir)), work)
+    names = list(done.header.organizations.values())
+    document = {
+        "file": str(target),
+        "organizations": names,
+        "nodes": done.footer.nodes,
+        "edges": done.footer.edges,
+        "bytes": target.stat().st_size,
+        "vectors": done.header.model is not None,
+        "restarted": done.restarted,
+    }
+    said = f"Exported {', '.join(names)}: {done.footer.nodes:,} nodes, {done.footer.edges:,} edges into {target}."
+    again = f" Something was erased {done.restarted} times meanwhile, so it began anew." if done.restarted else ""
+    Output(as_json=as_json).show(document, Text(said + again))
+
+
+@commands.command()
+def restore(
+    source: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="What `export` wrote.", metavar="FILE")],
+    as_json: JsonOption = False,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Bring organizations of an export back, where they do not exist; run it again if it was broken off."""
+    from graph_mem import app
+    from graph_mem.services import restores
+
+    settings = complete(settings_for(data_dir))
+
+    async def work(desk: Desk, model: Model) -> restores.Restored:
+        await require_suitable(settings)
+        await app.prepare(settings)
+        return await restores.restore(desk, source, model=model)
+
+    done = _with_database(settings, work)
+    names = list(done.header.organizations.values())
+    document = {
+        "organizations": names,
+        "nodes": done.footer.nodes,
+        "edges": done.footer.edges,
+        "resumedAt": done.resumed_at,
+        "toEmbed": done.to_embed,
+    }
+    said = f"Restored {', '.join(names)}: {done.footer.nodes:,} nodes, {done.footer.edges:,} edges."
+    left = f" The worker makes the vectors of {done.to_embed:,} records; words find them now." if done.to_embed else ""
+    Output(as_json=as_json).show(document, Text(said + left))
+
+
+def _with_database(settings: Settings, work: Callable[[Desk, Model], Awaitable[T]]) -> T:
+    """The result of `work`, with a pool on the database and the model whose vectors it holds; none is loaded."""
+    from graph_mem import app
+
+    _, profile = app.model(settings)
+
+    async def act() -> T:
+        async with open_database(settings) as database:
+            return await work(Desk(database), Model(profile.name, profile.dimension))
+
+    return asyncio.run(act())

@@ -1,0 +1,160 @@
+"""Brings the organizations of an archive back, in batches that each note how far they came."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from graph_mem.core.archive import Edge, Footer, Header, Model, Node
+from graph_mem.core.model import OrganizationId, RecordId
+from graph_mem.errors import AlreadyThere, ArchiveDamaged, ArchiveUnsupported, Conflict
+from graph_mem.local import archive
+from graph_mem.services.exports import ArchiveDeps
+from graph_mem.services.revectoring import VECTORS
+from graph_mem.store import archives, jobs
+from graph_mem.store.db import Tx
+from graph_mem.store.jobs import NewJob
+from graph_mem.store.times import ms
+
+_BATCH = 500
+_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What came back. `resumed_at`: lines that an earlier, broken-off restore had brought; `to_embed`: records whose
+    vectors the worker makes anew."""
+
+    header: Header
+    footer: Footer
+    resumed_at: int
+    to_embed: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Lines that one transaction restores; `line` is how many are restored after it."""
+
+    line: int
+    nodes: tuple[Node, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    to_embed: tuple[Node, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return len(self.nodes) + len(self.edges) + len(self.to_embed)
+
+
+async def restore(deps: ArchiveDeps, source: Path, *, model: Model) -> Restored:
+    """Bring back what the archive holds; a restore of the same archive that was broken off goes on where it was.
+
+    The whole file is checked before anything is written. Errors: ArchiveDamaged, ArchiveUnsupported, AlreadyThere;
+    Conflict if the same archive is being restored by somebody else.
+    """
+    header, footer = await _checked(deps, source)
+    key = footer.sha256
+    begun = await deps.db.write(lambda tx: archives.begin(tx, key, at=ms(deps.clock())))
+    embed = header.model != model
+    to_embed, after = 0, begun
+    for step in _steps(source, embed=embed):
+        to_embed += len(step.to_embed)
+        if step.line > begun:
+            await _take(deps, key, step, after=after, vectors=not embed)
+            after = step.line
+    await deps.db.write(lambda tx: archives.done(tx, key))
+    return Restored(header, footer, begun, to_embed)
+
+
+async def _checked(deps: ArchiveDeps, source: Path) -> tuple[Header, Footer]:
+    """The archive's first and last line, once it is known to be whole and to have a place here."""
+    header, footer = None, None
+    people: dict[str, str] = {}
+    for line in archive.lines(source):
+        if isinstance(line, Header):
+            header = line
+        elif isinstance(line, Footer):
+            footer = line
+        elif isinstance(line, Node) and line.kind == "User" and "name" in line.properties:
+            people[line.key] = line.properties["name"]
+    if header is None or footer is None:
+        raise ArchiveDamaged(f"{source} is empty.")
+    await _require_room(deps, header, footer, people)
+    return header, footer
+
+
+async def _require_room(deps: ArchiveDeps, header: Header, footer: Footer, people: dict[str, str]) -> None:
+    nothing: Mapping[str, str] = {}
+
+    async def look(tx: Tx) -> tuple[int, list[str]]:
+        begun = await archives.begun(tx, footer.sha256)
+        taken = await archives.there(tx, organizations=nothing if begun else header.organizations, people=people)
+        return await archives.schema_version(tx), taken
+
+    schema, taken = await deps.db.read(look)
+    if header.schema > schema:
+        raise ArchiveUnsupported(f"The archive has schema {header.schema}, this database {schema}: upgrade first.")
+    if taken:
+        raise AlreadyThere(
+            f"Found here already: {', '.join(taken[:5])}; an archive is restored where its organizations and the names"
+            " of its people are free."
+        )
+
+
+def _steps(source: Path, *, embed: bool) -> Iterator[_Step]:
+    """The archive in pieces, always the same ones; at the end the work that vectors are to be made by."""
+    line = 0
+    for step in _pieces(archive.lines(source)):
+        line += step.size
+        yield _Step(line, step.nodes, step.edges)
+    if embed:
+        bare = (one for one in archive.lines(source) if isinstance(one, Node) and _needs_vectors(one))
+        for step in _pieces(bare):
+            line += step.size
+            yield _Step(line, to_embed=step.nodes)
+
+
+def _pieces(lines: Iterable[object]) -> Iterator[_Step]:
+    """Nodes, or edges, that follow each other."""
+    nodes: list[Node] = []
+    edges: list[Edge] = []
+    for line in lines:
+        full = len(nodes) + len(edges) == _BATCH
+        if full or (nodes and isinstance(line, Edge)) or (edges and isinstance(line, Node)):
+            yield _Step(0, tuple(nodes), tuple(edges))
+            nodes, edges = [], []
+        if isinstance(line, Node):
+            nodes.append(line)
+        elif isinstance(line, Edge):
+            edges.append(line)
+    if nodes or edges:
+        yield _Step(0, tuple(nodes), tuple(edges))
+
+
+def _needs_vectors(node: Node) -> bool:
+    """Whether passages of the record, which the archive holds, are to be embedded."""
+    if node.kind == "Fact":
+        return "statement" in node.properties
+    return node.kind == "Memory" and "Pending" not in node.labels and "text" in node.properties
+
+
+async def _take(deps: ArchiveDeps, key: str, step: _Step, *, after: int, vectors: bool) -> None:
+    made = [
+        NewJob(
+            id=deps.new_id("job"),
+            kind=VECTORS,
+            record_id=RecordId(one.key),
+            org_id=OrganizationId(one.properties["org"]),
+            partition=one.properties["partition"],
+            rank=rank,
+        )
+        for rank, one in enumerate(step.to_embed, start=step.line - step.size)
+    ]
+
+    async def work(tx: Tx) -> None:
+        if not await archives.advance(tx, key, after=after, line=step.line):
+            raise Conflict("The same archive is being restored by somebody else.")
+        await archives.create(tx, step.nodes, vectors=vectors)
+        if await archives.connect(tx, step.edges) != len(step.edges):
+            raise ArchiveDamaged("Found an edge whose ends the archive does not hold.")
+        await jobs.enqueue(tx, made, now=deps.clock())
+
+    await deps.db.write(work, timeout_s=_TIMEOUT_S)

@@ -1,0 +1,35 @@
+"""The operator's backup, as it is called from a shell."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+from ulid import ULID
+
+from graph_mem.cli import app
+from graph_mem.errors import AlreadyThere, NotFound
+from graph_mem.local.home import Address
+
+
+def test_an_organization_is_exported_and_not_restored_over_itself(
+    neo4j_address: Address, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GRAPH_MEM_NEO4J_URI", neo4j_address.uri)
+    monkeypatch.setenv("GRAPH_MEM_NEO4J_USER", neo4j_address.user)
+    monkeypatch.setenv("GRAPH_MEM_NEO4J_PASSWORD", neo4j_address.password)
+    name, file = f"org-{ULID()}", str(tmp_path / "one.gz")
+
+    def run(*given: str) -> str:
+        done = CliRunner().invoke(app, [*given, "--data-dir", str(tmp_path)], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    run("token", "--org", name, "--user", f"owner@{name}", "--role", "owner", "--create")
+    with pytest.raises(NotFound):
+        run("export", file, "--org", "nobody")
+    answer = json.loads(run("export", file, "--org", name, "--json"))
+    assert (answer["organizations"], answer["edges"], answer["restarted"]) == ([name], 1, 0)
+    with pytest.raises(AlreadyThere, match=name):
+        run("restore", file)
+    assert f"Exported {name}: 2 nodes" in run("export", str(tmp_path / "two.gz"), "--org", name, "--without-vectors")

@@ -1,0 +1,244 @@
+"""Export and restore: node by node and edge by edge, broken off, cut off, altered, while others write."""
+
+import asyncio
+import gzip
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph_mem.core.archive import Edge, Model, Node
+from graph_mem.core.retrieval import Query
+from graph_mem.errors import AlreadyThere, ArchiveDamaged, ArchiveUnsupported, InvalidInput
+from graph_mem.local import archive
+from graph_mem.services import Deps, capture, erasure, exports, facts, recall, restores
+from graph_mem.services.capture import NewMemory
+from graph_mem.services.facts import NewFact
+from graph_mem.store import archives
+from graph_mem.store.db import Tx
+from tests.encoders import HashEncoder
+from tests.guards.world import build, leave_traces
+from tests.people import Company, company, work_off
+from tests.services.whole import whole, wipe
+
+MODEL = Model(HashEncoder().profile.name, HashEncoder().profile.dimension)
+
+
+class Killed(Exception):
+    """The process ends here."""
+
+
+def killed_after(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, calls: int) -> None:
+    """Let the function be called so often, and end the process at the next call."""
+    working, left = getattr(place, name), itertools.count(calls, -1)
+
+    def one(*given: Any, **named: Any) -> Any:
+        if next(left) <= 0:
+            raise Killed
+        return working(*given, **named)
+
+    monkeypatch.setattr(place, name, one)
+
+
+async def said(deps: Deps, org: Company, statement: str, *, relation: str = "rate") -> str:
+    new = NewFact(subject="Northwind", relation=relation, statement=statement)
+    return (await facts.save(deps, org.owner, new)).fact.id
+
+
+async def captured(deps: Deps, org: Company, text: str) -> str:
+    return (await capture.accept(deps, org.owner, NewMemory(text=text))).memory.id
+
+
+def body(path: Path) -> Iterator[Node | Edge]:
+    return (line for line in archive.lines(path) if isinstance(line, (Node, Edge)))
+
+
+async def test_a_restore_equals_what_was_exported_node_by_node_and_edge_by_edge(
+    deps: Deps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = await build(deps)
+    await leave_traces(world)
+    org, file = world.org, tmp_path / "all.gz"
+    before = await whole(deps.db, org.id)
+    with monkeypatch.context() as patch:
+        killed_after(patch, archives, "nodes", 12)
+        with pytest.raises(Killed):
+            await exports.export(deps, file, organization=org.name, model=MODEL)
+    done = await exports.export(deps, file, organization=org.name, model=MODEL)
+    assert names(tmp_path) == ["all.gz"]
+    assert mode(file) == 0o600
+    assert (len(before[0]), len(before[1])) == (done.footer.nodes - len(marks(file)), done.footer.edges)
+    assert any('"Pending"' in node for node in before[0]), "a text that is still to be processed"
+
+    with pytest.raises(AlreadyThere, match=org.name):
+        await restores.restore(deps, file, model=MODEL)
+    await wipe(deps.db, org.id)
+    monkeypatch.setattr(restores, "_BATCH", 100)
+    with monkeypatch.context() as patch:
+        killed_after(patch, archives, "create", 3)
+        with pytest.raises(Killed):
+            await restores.restore(deps, file, model=MODEL)
+    restored = await restores.restore(deps, file, model=MODEL)
+    assert restored.resumed_at > 0
+    assert await whole(deps.db, org.id) == before
+    with pytest.raises(AlreadyThere):
+        await restores.restore(deps, file, model=MODEL)
+
+    await work_off(deps, org.id)
+    found = await recall.search_page(deps, org.owner, Query("Orgazelda just said that the roof leaks."), first=3)
+    assert "just said" in (found.hits[0].record.text or ""), "work that waited goes on"
+
+
+def names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def marks(path: Path) -> list[Node]:
+    return [line for line in body(path) if isinstance(line, Node) and line.kind == "Lease"]
+
+
+async def test_vectors_are_left_out_or_made_by_another_model(deps: Deps, org: Company, tmp_path: Path) -> None:
+    ids = {await captured(deps, org, "The roof of the depot is green."), await said(deps, org, "Northwind pays 185.")}
+    await work_off(deps, org.id)
+    before = await whole(deps.db, org.id)
+    bare = tmp_path / "bare.gz"
+    await exports.export(deps, bare, organization=org.name, model=MODEL, vectors=False)
+    assert [line for line in body(bare) if isinstance(line, Node) and line.vector] == []
+    await wipe(deps.db, org.id)
+    restored = await restores.restore(deps, bare, model=MODEL)
+    assert restored.to_embed == len(ids)
+    await work_off(deps, org.id)
+    assert await whole(deps.db, org.id) == before, "the ordinary worker made the same vectors"
+
+    whole_file = tmp_path / "whole.gz"
+    await exports.export(deps, whole_file, organization=org.name, model=MODEL)
+    assert any(isinstance(line, Node) and line.vector for line in body(whole_file))
+    await wipe(deps.db, org.id)
+    restored = await restores.restore(deps, whole_file, model=Model("another", MODEL.dimension))
+    assert restored.to_embed == len(ids)
+    page = await recall.search_page(deps, org.owner, Query("Northwind pays"), first=3)
+    assert page.hits, "words find it before it has a vector"
+
+
+async def test_a_cut_or_altered_archive_is_told_before_anything_is_written(
+    deps: Deps, org: Company, tmp_path: Path
+) -> None:
+    await said(deps, org, "Northwind pays 185.")
+    good = tmp_path / "good.gz"
+    await exports.export(deps, good, organization=org.id, model=MODEL)
+    with pytest.raises(InvalidInput, match="exists already"):
+        await exports.export(deps, good, organization=org.id, model=MODEL)
+    await wipe(deps.db, org.id)
+    lines = gzip.decompress(good.read_bytes()).splitlines(keepends=True)
+    bad = {
+        "cut": good.read_bytes()[:-200],
+        "no end": gzip.compress(b"".join(lines[:-1])),
+        "one line less": gzip.compress(b"".join([*lines[:3], *lines[4:]])),
+        "other words": gzip.compress(b"".join(lines).replace(b"pays 185", b"pays 999")),
+        "no header": gzip.compress(b"".join(lines[1:])),
+        "no archive": b"hello",
+        "empty": gzip.compress(b""),
+    }
+    for name, content in bad.items():
+        file = tmp_path / f"{name}.gz"
+        file.write_bytes(content)
+        with pytest.raises(ArchiveDamaged):
+            await restores.restore(deps, file, model=MODEL)
+    newer = tmp_path / "newer.gz"
+    newer.write_bytes(gzip.compress(b"".join(lines).replace(b'"format":1', b'"format":2')))
+    with pytest.raises(ArchiveUnsupported, match="format 2, expected 1"):
+        await restores.restore(deps, newer, model=MODEL)
+    assert await whole(deps.db, org.id) == ([], [])
+    await restores.restore(deps, good, model=MODEL)
+    assert (await whole(deps.db, org.id))[0] != []
+
+
+async def test_a_name_that_somebody_else_has_by_now_is_refused(deps: Deps, tmp_path: Path) -> None:
+    org = await company(deps)
+    file = tmp_path / "archive.gz"
+    await exports.export(deps, file, organization=org.name, model=MODEL)
+    await wipe(deps.db, org.id)
+    await deps.db.run("CREATE (:User {id: $id, name: $name})", id=deps.new_id("usr"), name=f"owner@{org.name}")
+    with pytest.raises(AlreadyThere, match=f"owner@{org.name}"):
+        await restores.restore(deps, file, model=MODEL)
+
+
+async def test_what_is_erased_meanwhile_is_in_no_archive_and_no_spool(
+    deps: Deps, org: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = await captured(deps, org, "The secret is Zanzibar.")
+    kept = await captured(deps, org, "The sibling is Madagascar.")
+    await work_off(deps, org.id)
+    working = archives.events_since
+    erased = False
+
+    async def erasing(tx: Tx, *given: Any, **named: Any) -> list[Node]:
+        nonlocal erased
+        if not erased:
+            erased = True
+            assert b"Zanzibar" in (tmp_path / "archive.gz.partial").read_bytes(), "it had been read"
+            await erasure.erase(deps, org.owner, id, confirm_id=id, reason="asked to", strict=True)
+        return await working(tx, *given, **named)
+
+    monkeypatch.setattr(archives, "events_since", erasing)
+    file = tmp_path / "archive.gz"
+    done = await exports.export(deps, file, organization=org.name, model=MODEL)
+    text = gzip.decompress(file.read_bytes()).decode()
+    assert (done.restarted, "Zanzibar" in text, "Madagascar" in text, kept in text) == (1, False, True, True)
+
+
+async def test_an_export_while_others_write_holds_whole_chains_and_whole_records(
+    deps: Deps, org: Company, tmp_path: Path
+) -> None:
+    """Every value of a slot is superseded by the next; whatever the archive holds of it is one chain with one end."""
+    for number in range(40):
+        await said(deps, org, f"Northwind pays {number}.")
+        await captured(deps, org, f"Note {number} on the depot.")
+    done = asyncio.Event()
+
+    async def write() -> int:
+        number = 40
+        while not done.is_set():
+            await said(deps, org, f"Northwind pays {number}.")
+            await captured(deps, org, f"Note {number} on the depot.")
+            await work_off(deps, org.id)
+            number += 1
+        return number
+
+    writing = asyncio.create_task(write())
+    for turn in range(2):
+        await exports.export(deps, tmp_path / f"{turn}.gz", organization=org.name, model=MODEL)
+    done.set()
+    assert await writing > 41, "others did write"
+    for turn in range(2):
+        check(tmp_path / f"{turn}.gz")
+    await wipe(deps.db, org.id)
+    await restores.restore(deps, tmp_path / "1.gz", model=MODEL)
+
+
+def check(path: Path) -> None:
+    """No edge without its ends; one chain, one current fact at its head; chunks stand as their memory."""
+    nodes = {(line.kind, line.key): line for line in body(path) if isinstance(line, Node)}
+    edges = [line for line in body(path) if isinstance(line, Edge)]
+    ends = {(end.kind, end.key) for edge in edges for end in (edge.start, edge.end)}
+    assert ends <= set(nodes)
+    facts = {key for kind, key in nodes if kind == "Fact"}
+    current = {key for key in facts if nodes["Fact", key].properties["standing"] == "CURRENT"}
+    older = {edge.end.key for edge in edges if edge.type == "SUPERSEDES"}
+    assert [edge.end.key for edge in edges if edge.type == "CURRENT"] == list(current)
+    assert facts - older == current
+    assert len(current) == 1
+    jobs = {line.properties["recordId"] for (kind, _), line in nodes.items() if kind == "Job"}
+    chunked = {edge.end.key for edge in edges if edge.type == "PART_OF"}
+    for (kind, key), line in nodes.items():
+        if kind == "Memory":
+            assert line.properties["processing"] == "READY" or key in jobs
+            assert key in chunked or key in jobs or line.properties["standing"] == "FOLDED"
+        if kind == "Chunk":
+            assert line.properties["standing"] == nodes["Memory", line.properties["memoryId"]].properties["standing"]
