@@ -120,12 +120,24 @@ class RecordPayload:
     errors: list[MutationError] = strawberry.field(description="Why nothing was changed.")
 
 
+@strawberry.type(description="A place where the words of an erased record stand because somebody wrote them there.")
+class Elsewhere:
+    kind: str = strawberry.field(description="What holds them, such as Policy, Variable, Memory or Version.")
+    id: strawberry.ID = strawberry.field(description="Its id.")
+    property: str = strawberry.field(description="Which of its values holds them.")
+
+
 @strawberry.type(description="What was erased, or with `dryRun` would be.")
 class ErasePayload:
     erased_ids: list[strawberry.ID] = strawberry.field(
         description="The record, its exact copies, and the facts that nothing else attests."
     )
-    counts: JSON = strawberry.field(description="How many nodes of each kind it touches.")
+    counts: JSON = strawberry.field(
+        description="How many nodes of each kind it touches; as `elsewhere`, how many places it leaves."
+    )
+    elsewhere: list[Elsewhere] = strawberry.field(
+        description="Of those places that you may read the first 100. Erasing leaves them to whoever wrote them."
+    )
     dry_run: bool = strawberry.field(description="True if nothing was changed.")
     errors: list[MutationError] = strawberry.field(description="Why nothing was changed.")
 
@@ -199,9 +211,11 @@ class HousekeepingMutation:
 
 
 def _erased(done: Erased | None, errors: list[MutationError], input: EraseInput) -> ErasePayload:
+    found = done.elsewhere if done else ()
     return ErasePayload(
         erased_ids=[strawberry.ID(id) for id in done.ids] if done else [],
         counts=JSON(done.counts if done else {}),
+        elsewhere=[Elsewhere(kind=one.what, id=strawberry.ID(one.id), property=one.property) for one in found],
         dry_run=input.dry_run,
         errors=errors,
     )

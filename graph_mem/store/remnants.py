@@ -11,12 +11,13 @@ from graph_mem.store.visibility import PLACE, access, admitted, visible
 
 _LISTED = 100
 
-# One look at each property of each node and edge: `properties` reads them all at once, what is no text is null and
-# drops out, and the vectors are passed over.
+# One look at each property of each node and edge: `properties` reads them all at once, the vectors are passed over.
+# Not slower than only reading everything, measured on 60,000 nodes.
 _HOLDING: LiteralString = """
 WITH n, properties(n) AS p
-UNWIND [key IN keys(p) WHERE key <> 'embedding' AND (any(t IN $needles WHERE p[key] CONTAINS t)
-  OR (p[key] IS :: LIST<STRING NOT NULL> AND any(e IN p[key] WHERE any(t IN $needles WHERE e CONTAINS t))))] AS property
+UNWIND [key IN keys(p) WHERE key <> 'embedding' AND any(value IN
+    CASE WHEN p[key] IS :: STRING NOT NULL THEN [p[key]] WHEN p[key] IS :: LIST<STRING NOT NULL> THEN p[key] ELSE [] END
+  WHERE any(t IN $needles WHERE value CONTAINS t))] AS property
 """
 FOUND = f"""
 MATCH (n) WHERE $org IS NULL OR n.org = $org

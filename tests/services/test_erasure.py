@@ -12,11 +12,13 @@ from graph_mem.core.retrieval import Query
 from graph_mem.errors import Conflict, Forbidden, InvalidInput, NotFound
 from graph_mem.services import (
     Deps,
+    canon,
     capture,
     erasure,
     facts,
     history,
     lifecycle,
+    pins,
     recall,
     records,
     relations,
@@ -24,6 +26,7 @@ from graph_mem.services import (
     scratch,
     settings,
 )
+from graph_mem.services.canon import NewPolicy, NewValue
 from graph_mem.services.capture import NewMemory
 from graph_mem.services.erasure import Erased
 from graph_mem.services.facts import NewFact
@@ -60,6 +63,59 @@ async def test_erased_words_are_in_no_property_of_any_node_or_edge(deps: Deps, o
     erased = await erase(deps, org, id)
     left = await remnants(deps, org, erased.needles)
     assert {remnant.id for remnant in left} == {other.memory.id}
+
+
+async def test_the_same_words_elsewhere_are_named_to_whoever_may_read_them_and_stay(deps: Deps, org: Company) -> None:
+    (id,) = await saved(deps, org, SECRET)
+    policy = await canon.save_policy(deps, org.owner, NewPolicy(name="Pay", text=f"Never say: {SECRET}"))
+    variable = await canon.set_variable(deps, org.owner, NewValue(name="pay", value=SECRET))
+    quoting, cited, sibling = await saved(deps, org, f"He said: {SECRET}", "His pay is known.", SIBLING)
+    said = NewFact(subject="Zebulon", relation="pay", statement=SECRET, source_ids=(id, cited))
+    fact = (await facts.save(deps, org.owner, said)).fact
+    assert fact is not None
+    await pins.pin(deps, org.owner, pins.NewPin(memory_id=sibling, slot=SECRET))
+    mia = await org.member("Mia")
+    (hers,) = await saved(deps, org, SECRET, by=mia, private=True)
+    dry = await erase(deps, org, id, dry_run=True)
+    done = await erase(deps, org, id)
+    assert (dry.elsewhere, dry.counts) == (done.elsewhere, done.counts)
+    named = {(one.what, one.id.partition("/")[0], one.property) for one in done.elsewhere}
+    assert {(policy.id, "text"), (variable.id, "value"), (quoting, "text"), (fact.id, "statement")} <= {
+        (id, property) for _, id, property in named
+    }
+    assert {what for what, _, _ in named} == {
+        "Memory",
+        "Fact",
+        "Policy",
+        "PolicyVersion",
+        "Variable",
+        "VariableVersion",
+        "Pin",
+    }
+    assert done.counts["elsewhere"] == len(done.elsewhere)
+    assert hers not in {one.id for one in done.elsewhere}
+    assert {one.id for one in await remnants(deps, org, done.needles)} >= {
+        policy.id,
+        variable.id,
+        quoting,
+        fact.id,
+        hers,
+    }
+    clean = await erase(deps, org, sibling)
+    assert clean.elsewhere == ()
+
+
+async def test_counts_of_an_erasure_are_of_what_the_eraser_may_see(deps: Deps, org: Company) -> None:
+    (id,) = await saved(deps, org, SECRET)
+    mia = await org.member("Mia")
+    await saved(deps, org, f"{SECRET} So I heard.", by=mia, private=True)
+    for who in (org.owner, mia):
+        await recall.search_page(deps, who, Query(text=SECRET), first=10)
+    await deps.traces.flush()
+    assert (await erase(deps, org, id, dry_run=True)).counts["traces"] == 1
+    done = await erase(deps, org, id)
+    assert done.counts["traces"] == 1
+    assert {one.what for one in await remnants(deps, org, [SECRET])} == {"Memory", "Chunk"}
 
 
 async def test_erased_is_found_by_no_search_and_its_sibling_is(deps: Deps, org: Company) -> None:
