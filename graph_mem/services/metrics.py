@@ -7,7 +7,14 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from graph_mem.core.retrieval import LegState, RetrievalMode, Tier, Trace
@@ -24,6 +31,7 @@ _PATIENCE_S = 3.0
 OK = "OK"
 NOTHING = "NONE"
 
+disable_created_metrics()  # a series beside each, of the moment it began: the process's start says as much
 REGISTRY = CollectorRegistry()
 ProcessCollector(registry=REGISTRY)
 OPERATIONS = Counter(
