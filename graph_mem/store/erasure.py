@@ -13,11 +13,12 @@ from graph_mem.core.changes import without
 from graph_mem.core.model import Memory, OrganizationId, Principal, RecordId, token
 from graph_mem.core.text import text_hash
 from graph_mem.store import leases, standing
-from graph_mem.store.db import Tx, row, rows
+from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.images import change_json, change_of
 from graph_mem.store.remnants import Needles
 from graph_mem.store.times import ms
-from graph_mem.store.visibility import access, visible
+from graph_mem.store.traces import TOLD
+from graph_mem.store.visibility import PLACE, access, admitted, visible
 
 SAME_TEXT = f"""
 MATCH (m:Memory {{id: $id}}) WHERE {visible("m")}
@@ -25,9 +26,9 @@ OPTIONAL MATCH (m)-[:FOLDED_INTO*0..]->(root:Memory) WHERE NOT EXISTS {{ (root)-
 OPTIONAL MATCH (copy:Memory)-[:FOLDED_INTO*0..]->(root) WHERE {visible("copy")} AND copy.standing <> 'ERASED'
 OPTIONAL MATCH (waiting:Pending {{partition: root.partition}}) WHERE {visible("waiting")}
   AND waiting.scope = root.scope AND waiting.text = m.text
-WITH collect(DISTINCT copy.id) + collect(DISTINCT waiting.id) AS ids
-UNWIND ids AS id
-RETURN collect(DISTINCT id) AS ids
+WITH collect(DISTINCT copy) + collect(DISTINCT waiting) AS copies
+UNWIND copies AS copy
+RETURN collect(DISTINCT copy {{.id, {PLACE}}}) AS nodes
 """
 LOCK_JOBS = """
 MATCH (j:Job) WHERE j.recordId IN $ids
@@ -37,14 +38,14 @@ SET j.lock = j.id
 STATED = f"""
 MATCH (m:Memory)-[:STATES]->(f:Fact) WHERE m.id IN $ids AND {visible("f")} AND f.standing <> 'ERASED'
 WITH DISTINCT f
-RETURN f.id AS id,
+RETURN f {{.id, {PLACE}}} AS node,
   EXISTS {{ (other:Memory)-[:STATES]->(f) WHERE NOT other.id IN $ids AND other.standing <> 'ERASED' }} AS elsewhere
 """
 NAMED = f"""
 MATCH (r:Memory|Fact)-[:MENTIONS|ABOUT]->(e:Entity) WHERE r.id IN $ids AND {visible("e")}
 WITH DISTINCT e
 WHERE NOT EXISTS {{ (other:Memory|Fact)-[:MENTIONS|ABOUT]->(e) WHERE NOT other.id IN $ids }}
-RETURN collect(e.id) AS ids
+RETURN collect(e {{.id, {PLACE}}}) AS nodes
 """
 COUNTS = f"""
 MATCH (r:Memory|Fact) WHERE r.id IN $ids AND {visible("r")}
@@ -52,15 +53,16 @@ WITH collect(r) AS records
 RETURN size([r IN records WHERE r:Memory]) AS memories, size([r IN records WHERE r:Fact]) AS facts,
   COUNT {{ MATCH (c:Chunk) WHERE c.memoryId IN $ids }} AS chunks,
   COUNT {{ MATCH (v:Version) WHERE v.memoryId IN $ids }} AS versions,
-  COUNT {{ MATCH (t:Trace {{org: $org}})
-           WHERE any(id IN t.recordIds WHERE id IN $ids) OR (($only IS NULL OR t.by = $only)
-             AND (t.query IN $exact OR any(n IN $needles WHERE t.query CONTAINS n))) }} AS traces,
-  COUNT {{ MATCH (t:RunTrace {{org: $org}}) WHERE any(id IN t.recordIds WHERE id IN $ids) }} AS runTraces,
-  COUNT {{ MATCH (p:Proposal {{org: $org}}) WHERE any(id IN p.subjectIds WHERE id IN $ids)
-           OR any(id IN p.evidenceIds WHERE id IN $ids) }} AS proposals,
-  COUNT {{ MATCH (s:Snapshot {{org: $org}}) WHERE any(id IN s.nodeIds WHERE id IN $ids) }} AS snapshots,
+  COUNT {{ MATCH (t:Trace) WHERE {TOLD} AND (any(id IN t.recordIds WHERE id IN $ids)
+             OR (($only IS NULL OR t.by = $only)
+               AND (t.query IN $exact OR any(n IN $needles WHERE t.query CONTAINS n)))) }} AS traces,
+  COUNT {{ MATCH (a:RunTrace {{org: $org}}) WHERE {visible("a")} AND any(id IN a.recordIds WHERE id IN $ids)
+             AND ($scopes IS NULL OR all(scope IN a.namedScopes WHERE scope IN $scopes)) }} AS runTraces,
+  COUNT {{ MATCH (p:Proposal {{org: $org}}) WHERE {visible("p")} AND (any(id IN p.subjectIds WHERE id IN $ids)
+             OR any(id IN p.evidenceIds WHERE id IN $ids)) }} AS proposals,
+  COUNT {{ MATCH (s:Snapshot {{org: $org}})
+           WHERE {visible("s")} AND any(id IN s.nodeIds WHERE id IN $ids) }} AS snapshots,
   COUNT {{ MATCH (j:Job) WHERE j.recordId IN $ids }} AS jobs,
-  COUNT {{ MATCH (i:Idempotency {{org: $org}}) WHERE any(id IN $ids WHERE i.result CONTAINS id) }} AS replays,
   COUNT {{ MATCH (e:Event) WHERE e.recordId IN $ids }} AS events
 """
 HOLLOW = f"""
@@ -158,8 +160,8 @@ SECRETS = f"""
 MATCH (r:Memory|Fact) WHERE r.id IN $ids AND {visible("r")}
 OPTIONAL MATCH (v:Version {{memoryId: r.id}})
 WITH r, collect(v.text) AS former
-RETURN r.id AS id, [text IN [r.text, r.statement] + former WHERE text IS NOT NULL] AS texts, r.title AS title,
-  r.sourceKey AS sourceKey, r.partition AS partition, r.scope AS scope
+RETURN r {{.id, {PLACE}, .title, .sourceKey, .partition, .scope,
+  texts: [text IN [r.text, r.statement] + former WHERE text IS NOT NULL]}} AS node
 """
 
 
@@ -200,17 +202,28 @@ async def plan(tx: Tx, principal: Principal, id: RecordId) -> Plan:
         memory_ids, stated = [], [(id, False)]
     else:
         found = await row(tx, SAME_TEXT, id=id, **access(principal))
-        memory_ids = sorted(RecordId(one) for one in found["ids"]) if found else []
+        memory_ids = sorted(_ids(principal, found))
         facts = await rows(tx, STATED, ids=memory_ids, **access(principal))
-        stated = sorted((RecordId(one["id"]), bool(one["elsewhere"])) for one in facts)
+        elsewhere_too = {one["node"]["id"] for one in facts if one["elsewhere"]}
+        stated = sorted(
+            admitted(
+                principal,
+                (one["node"] for one in facts),
+                lambda node: (RecordId(node["id"]), node["id"] in elsewhere_too),
+            )
+        )
     gone = [fact for fact, elsewhere in stated if not elsewhere]
     entities = await row(tx, NAMED, ids=[*memory_ids, *gone], **access(principal))
     return Plan(
         memory_ids=tuple(memory_ids),
         fact_ids=tuple(gone),
         shared_fact_ids=tuple(fact for fact, elsewhere in stated if elsewhere),
-        entity_ids=tuple(sorted(entities["ids"])) if entities else (),
+        entity_ids=tuple(sorted(_ids(principal, entities))),
     )
+
+
+def _ids(principal: Principal, found: Row | None) -> list[RecordId]:
+    return admitted(principal, found["nodes"] if found else (), lambda node: RecordId(node["id"]))
 
 
 async def lock(tx: Tx, principal: Principal, id: RecordId, *, at: datetime) -> Plan | None:
@@ -229,23 +242,18 @@ async def lock(tx: Tx, principal: Principal, id: RecordId, *, at: datetime) -> P
 
 async def secrets(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> list[Secret]:
     """What the records say, in every version."""
-    return [
-        Secret(
-            RecordId(one["id"]),
-            tuple(one["texts"]),
-            one["title"],
-            tuple(
-                ban_key(one["partition"], one["scope"], key)
-                for key in (*map(text_hash, one["texts"]), one["sourceKey"])
-                if key is not None
-            ),
-        )
-        for one in await rows(tx, SECRETS, ids=sorted(ids), **access(principal))
-    ]
+    found = await rows(tx, SECRETS, ids=sorted(ids), **access(principal))
+    return admitted(principal, (one["node"] for one in found), _secret)
+
+
+def _secret(node: Row) -> Secret:
+    known = (*map(text_hash, node["texts"]), node["sourceKey"])
+    bans = (ban_key(node["partition"], node["scope"], key) for key in known if key is not None)
+    return Secret(RecordId(node["id"]), tuple(node["texts"]), node["title"], tuple(bans))
 
 
 async def counts(tx: Tx, principal: Principal, plan: Plan, needles: Needles) -> dict[str, int]:
-    """How many nodes of each kind erasing touches."""
+    """How many nodes of each kind erasing touches, of those that `principal` may see: it touches all."""
     found = await row(tx, COUNTS, **_given(principal, plan, needles))
     assert found is not None  # noqa: S101  an aggregation gives one row
     return {
@@ -328,6 +336,7 @@ def _given(principal: Principal, plan: Plan, needles: Needles) -> Mapping[str, o
     return {
         **access(principal),
         "org": principal.org_id,
+        "user": principal.user_id,
         "ids": plan.ids,
         "entities": list(plan.entity_ids),
         "exact": list(needles.exact),

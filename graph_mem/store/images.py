@@ -38,9 +38,9 @@ MATCH (n:Rehearsal) WHERE n.recordId IN $ids AND {visible("n")}
 RETURN 'Rehearsal' AS label, n.recordId AS id, n {_PROPERTIES} AS properties
 """
 _EDGE: LiteralString = """
-WITH DISTINCT r
-RETURN type(r) AS type, labels(startNode(r)) AS startLabels, coalesce(startNode(r).id, startNode(r).key) AS start,
-  labels(endNode(r)) AS endLabels, endNode(r).id AS end, properties(r) AS properties
+WITH DISTINCT r, startNode(r) AS a, endNode(r) AS b
+RETURN type(r) AS type, a {.id, .key, .org, .owner, .level, .clientId, .dealId, labels: labels(a)} AS start,
+  b {.id, .org, .owner, .level, .clientId, .dealId, labels: labels(b)} AS end, properties(r) AS properties
 """
 EDGES = f"""
 MATCH (n:Memory|Fact|Entity)-[r:SUPERSEDES|MENTIONS|ABOUT|CURRENT]-(other)
@@ -133,7 +133,11 @@ async def image(tx: Tx, principal: Principal, ids: Collection[str]) -> Image:
         for row in await rows(tx, NODES, **given)
         if admit(principal, place_of(row["properties"]), row["id"])
     }
-    edges = {_edge_ref(row): _present(row["properties"]) for row in await rows(tx, EDGES, **given)}
+    edges = {
+        _edge_ref(row): _present(row["properties"])
+        for row in await rows(tx, EDGES, **given)
+        if all(admit(principal, place_of(end), row["type"]) for end in (row["start"], row["end"]))
+    }
     return Image(nodes, edges)
 
 
@@ -209,16 +213,12 @@ def change_of(text: str) -> Change:
 
 def _edge_ref(row: Row) -> EdgeRef:
     properties: Properties = row["properties"]
-    return EdgeRef(
-        row["type"],
-        NodeRef(_kind(row["startLabels"]), row["start"]),
-        NodeRef(_kind(row["endLabels"]), row["end"]),
-        str(properties.get("id") or ""),
-    )
+    return EdgeRef(row["type"], _node_ref(row["start"]), _node_ref(row["end"]), str(properties.get("id") or ""))
 
 
-def _kind(labels: list[str]) -> str:
-    return next(label for label in labels if label in ("Memory", "Fact", "Entity", "Slot"))
+def _node_ref(node: Row) -> NodeRef:
+    label = next(label for label in node["labels"] if label in ("Memory", "Fact", "Entity", "Slot"))
+    return NodeRef(label, node["id"] or node["key"])
 
 
 def _edge(ref: EdgeRef, properties: Properties) -> dict[str, Any]:

@@ -15,7 +15,17 @@ from graph_mem.core.proposals import Proposal, ProposalKind, ProposalState, Step
 from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.images import change_json, change_of
 from graph_mem.store.times import instant, instant_or_none, ms
-from graph_mem.store.visibility import access, admitted, counted, per_place, place_of, place_properties, visible
+from graph_mem.store.visibility import (
+    PLACE,
+    access,
+    admit,
+    admitted,
+    counted,
+    per_place,
+    place_of,
+    place_properties,
+    visible,
+)
 
 _COLUMNS: LiteralString = (
     "p {.id, .key, .org, .owner, .level, .clientId, .dealId, .kind, .shape, .state, .subjectIds, .evidenceIds,"
@@ -82,9 +92,8 @@ RETURN count(*) AS withdrawn
 TRUST = f"""
 MATCH (p:Proposal) WHERE {visible("p")}
   AND (p.state IN ['KEPT', 'REVERTED'] OR p.undone) AND coalesce(p.owner, '') = coalesce($owner, '')
-RETURN p.kind AS kind, p.shape AS shape, sum(CASE WHEN p.state = 'KEPT' THEN 1 ELSE 0 END) AS kept,
+RETURN p {{.kind, .shape, {PLACE}}} AS node, sum(CASE WHEN p.state = 'KEPT' THEN 1 ELSE 0 END) AS kept,
   sum(CASE WHEN p.state = 'REVERTED' OR p.undone THEN 1 ELSE 0 END) AS reverted
-ORDER BY kind, shape
 """
 REMEMBER = """
 MERGE (s:Snapshot {proposalId: $proposal})
@@ -92,12 +101,12 @@ SET s += $place, s.change = $change, s.nodeIds = $nodes, s.seq = $seq
 """
 RECALL = f"""
 MATCH (s:Snapshot {{proposalId: $proposal}}) WHERE {visible("s")}
-RETURN s.change AS change, s.seq AS seq
+RETURN s {{.change, .seq, {PLACE}}} AS node
 """
 LATER = f"""
 MATCH (s:Snapshot) WHERE {visible("s")} AND s.seq > $seq AND any(id IN $nodes WHERE id IN s.nodeIds)
 SET s.lock = s.proposalId
-RETURN s.proposalId AS id, s.change AS change, s.seq AS seq ORDER BY seq
+RETURN s {{id: s.proposalId, .change, .seq, {PLACE}}} AS node ORDER BY node.seq
 """
 REWRITE = f"""
 UNWIND $changes AS one
@@ -185,7 +194,7 @@ async def decide(
         **access(principal),
     )
     assert found is not None  # noqa: S101  the caller holds its lock
-    return _proposal(found["node"])
+    return admitted(principal, [found["node"]], _proposal)[0]
 
 
 async def known(tx: Tx, keys: Collection[str]) -> set[str]:
@@ -208,8 +217,14 @@ async def withdraw(tx: Tx, principal: Principal) -> int:
 
 async def trust(tx: Tx, principal: Principal, *, owner_id: UserId | None) -> list[TrustCount]:
     """What people decided so far, by shape: on shared records, or on those of `owner_id`."""
-    found = await rows(tx, TRUST, owner=owner_id, **access(principal))
-    return [TrustCount(ProposalKind(row["kind"]), row["shape"], row["kept"], row["reverted"]) for row in found]
+    sums: dict[tuple[str, str], tuple[int, int]] = {}
+    for found in await rows(tx, TRUST, owner=owner_id, **access(principal)):
+        node = found["node"]
+        if admit(principal, place_of(node), "a count of decisions"):
+            shape = (node["kind"], node["shape"])
+            kept, reverted = sums.get(shape, (0, 0))
+            sums[shape] = kept + found["kept"], reverted + found["reverted"]
+    return [TrustCount(ProposalKind(kind), shape, *counts) for (kind, shape), counts in sorted(sums.items())]
 
 
 async def remember(tx: Tx, place: Place, proposal_id: str, change: Change) -> None:
@@ -229,11 +244,12 @@ async def remember(tx: Tx, place: Place, proposal_id: str, change: Change) -> No
 async def recall(tx: Tx, principal: Principal, proposal_id: str) -> tuple[Change, tuple[Kept, ...]] | None:
     """What keeping a proposal changed, and what decisions after it that still stand did to the same nodes."""
     found = await row(tx, RECALL, proposal=proposal_id, **access(principal))
-    if found is None:
+    if found is None or not admit(principal, place_of(found["node"]), proposal_id):
         return None
-    change = change_of(found["change"])
-    later = await rows(tx, LATER, seq=found["seq"], nodes=_node_ids(change), **access(principal))
-    return change, tuple(Kept(one["id"], change_of(one["change"])) for one in later)
+    change = change_of(found["node"]["change"])
+    later = await rows(tx, LATER, seq=found["node"]["seq"], nodes=_node_ids(change), **access(principal))
+    nodes = (one["node"] for one in later)
+    return change, tuple(admitted(principal, nodes, lambda node: Kept(node["id"], change_of(node["change"]))))
 
 
 async def rewrite(tx: Tx, principal: Principal, changes: Sequence[Kept]) -> None:

@@ -47,13 +47,14 @@ SET r.retrievals = coalesce(r.retrievals, 0) + one.times,
     r.queryKinds = (coalesce(r.queryKinds, []) +
       [kind IN one.kinds WHERE NOT kind IN coalesce(r.queryKinds, [])])[..$most]
 """
-_MINE: LiteralString = """
+TOLD: LiteralString = """
   t.org = $org AND (t.by = $user OR (
     all(partition IN t.partitions WHERE partition IN $partitions)
     AND ($scopes IS NULL OR (NOT t.everywhere AND all(scope IN t.scopes WHERE scope IN $scopes)))))"""
-BY_ID = f"MATCH (t:Trace {{id: $id}}) WHERE {_MINE} RETURN t {{.*}} AS node"
+"""The predicate of statements over traces `t`: the caller's own, and those that name nothing hidden from the caller."""
+BY_ID = f"MATCH (t:Trace {{id: $id}}) WHERE {TOLD} RETURN t {{.*}} AS node"
 PAGE = f"""
-MATCH (t:Trace) WHERE t.org = $org AND t.at >= $from AND t.at < $to AND {_MINE}
+MATCH (t:Trace) WHERE t.org = $org AND t.at >= $from AND t.at < $to AND {TOLD}
   AND ($modes IS NULL OR t.mode IN $modes)
   AND ($beforeAt IS NULL OR t.at < $beforeAt OR (t.at = $beforeAt AND t.id < $beforeId))
 RETURN t {{.*}} AS node ORDER BY t.at DESC, t.id DESC LIMIT $limit
