@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
+from graph_mem.api.brake import Brake
 from graph_mem.api.documents import load_manifest
 from graph_mem.api.edge import Edge, EdgeSettings
 from graph_mem.api.graphiql import graphiql_routes
@@ -186,6 +187,7 @@ def build(settings: Settings, *, work: bool = False) -> Starlette:
                 deps=deps,
                 sessions=Sessions(deps, TokenVerifier(token_settings(settings))),
                 limiter=RateLimiter(Budget.per_minute(settings.rate_limit_per_minute)),
+                brake=Brake(Budget.per_minute(settings.failed_logins_per_minute)),
                 manifest=load_manifest(folder("graphql") / "operations" / "manifest.json"),
                 settings=EdgeSettings(
                     timeout_s=settings.operation_timeout_s,

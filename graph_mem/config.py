@@ -71,6 +71,11 @@ class Settings(BaseSettings):
         ge=0,
         description="Cost one caller may spend in a minute, in nodes that queries may touch; 0 is no limit.",
     )
+    failed_logins_per_minute: int = Field(
+        default=300,
+        ge=0,
+        description="Credentials that are not valid which one address may send in a minute; 0 is no limit.",
+    )
     operation_timeout_s: float = Field(default=30.0, gt=0, description="Seconds an operation may take.")
     allow_introspection: bool = Field(default=True, description="Whether the schema can be asked for over the API.")
 

@@ -12,6 +12,7 @@ from typing import Any
 from strawberry.types.execution import ExecutionResult, PreExecutionError
 from strawberry.types.graphql import OperationType
 
+from graph_mem.api.brake import Brake
 from graph_mem.api.documents import Manifest
 from graph_mem.api.errors import INTERNAL, SafeSchema, refusal
 from graph_mem.api.following import Following, Silence
@@ -53,10 +54,16 @@ class Edge:
     deps: Deps
     sessions: Sessions
     limiter: RateLimiter = field(default_factory=RateLimiter)
+    brake: Brake = field(default_factory=Brake)
     manifest: Manifest = field(default_factory=Manifest)
     settings: EdgeSettings = field(default_factory=EdgeSettings)
     _streams: Counter[str] = field(init=False, default_factory=Counter[str])
     _unfinished: set[asyncio.Future[Any]] = field(init=False, default_factory=set[asyncio.Future[Any]])
+
+    async def open(self, credential: str, *, address: str) -> Session:
+        """The session that a credential gives; RateLimited where too many that are not valid came from."""
+        with self.brake.watching(credential, address=address):
+            return await self.sessions.open(credential)
 
     async def context(self, session: Session | None, *, request_id: str, address: str) -> Context:
         """A fresh context; Unauthenticated if the session no longer holds.

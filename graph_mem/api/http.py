@@ -84,8 +84,8 @@ class GraphQLEndpoint:
         """The answer to an acceptable request; None if the client has left."""
         edge = self._edge
         credential = bearer(request.headers.get("authorization"))
-        session = await edge.sessions.open(credential) if credential else None
         address = request.client.host if request.client else ""
+        session = await edge.open(credential, address=address) if credential else None
         context = await edge.context(session, request_id=ref, address=address)
         body = await read_body(request, max_bytes=edge.settings.max_body_bytes, within_s=edge.settings.timeout_s)
         operation = parse_operation(

@@ -63,6 +63,12 @@ class RateLimiter:
         bucket.level -= price
         return bucket.level
 
+    def give_back(self, caller: str, cost: float) -> None:
+        """Take back what `caller` spent for nothing."""
+        if self.budget.burst != inf:
+            bucket = self._bucket(caller, self._monotonic())
+            bucket.level = min(self.budget.burst, bucket.level + cost)
+
     def _bucket(self, caller: str, now: float) -> _Bucket:
         bucket = self._buckets.get(caller)
         if bucket is None:

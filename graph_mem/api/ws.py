@@ -123,14 +123,20 @@ class TransportSocket:
             credential = self._credential(cast("dict[str, object]", payload or {}))
             if credential is None:
                 return Close(4403, "Forbidden: send a token in connection_init")
-            session = await self._edge.sessions.open(credential)
+            session = await self._edge.open(credential, address=self._address)
             await self._edge.sessions.principal(session)
         except (Refused, Unauthenticated):
             return Close(4403, "Forbidden")
+        except RateLimited as error:
+            return Close(4429, error.message)
         except ServiceUnavailable:
             return Close(1013, "Try again later")
         self._session = session
         return await self._send({"type": "connection_ack"})
+
+    @property
+    def _address(self) -> str:
+        return self._socket.client.host if self._socket.client else ""
 
     def _credential(self, payload: Mapping[str, object]) -> str | None:
         """The token of `{"authorization": "Bearer ..."}`, of `{"token": "..."}`, or of the handshake's header."""
@@ -188,8 +194,8 @@ class TransportSocket:
             await self._send(ended)
 
     async def _relay(self, id: str, operation: Operation, session: Session, ref: str) -> dict[str, Any]:
-        edge, client = self._edge, self._socket.client
-        context = await edge.context(session, request_id=ref, address=client.host if client else "")
+        edge = self._edge
+        context = await edge.context(session, request_id=ref, address=self._address)
         async with aclosing(edge.watch(operation, context)) as results:
             async for result in results:
                 if isinstance(result, PreExecutionError):

@@ -8,6 +8,7 @@ import httpx
 import orjson
 import pytest
 
+from graph_mem.api.brake import Brake
 from graph_mem.api.documents import digest
 from graph_mem.api.limits import Budget, RateLimiter
 from graph_mem.api.request import GRAPHQL, JSON, Refused, negotiate
@@ -153,6 +154,21 @@ async def test_new_document_pays_for_its_validation(live: Live, monkeypatch: pyt
         for number in range(4)
     ]
     assert statuses == [200, 200, 429, 429]
+
+
+async def test_address_that_guesses_is_soon_not_looked_at_but_who_is_known_goes_on(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live.edge, "brake", Brake(Budget(burst=3, per_second=0.01)))
+    known, new = live.token(await live.member()), live.token(await live.member())
+    for _ in range(5):
+        assert (await live.ask("{hello}", token=known)).status_code == 200
+    guesses = await asyncio.gather(*(live.ask("{hello}", token=f"gm_{number:043}") for number in range(8)))
+    assert sorted(guess.status_code for guess in guesses) == [401] * 3 + [429] * 5
+    refused = await live.ask("{hello}", token=new)
+    assert (refused.status_code, code_of(refused)) == (429, "RATE_LIMITED")
+    assert int(refused.headers["retry-after"]) >= 1
+    assert (await live.ask("{hello}", token=known)).status_code == 200
 
 
 # Trusted documents

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graph_mem.api.brake import Brake
 from graph_mem.api.limits import Budget, RateLimiter
-from graph_mem.errors import RateLimited
+from graph_mem.errors import RateLimited, Unauthenticated
 
 
 class Clock:
@@ -52,6 +53,37 @@ def test_callers_do_not_pay_for_each_other() -> None:
 def test_no_limit_is_no_limit() -> None:
     limiter = RateLimiter(Budget.per_minute(0), monotonic=Clock())
     assert all(limiter.spend("a", 1e12) == inf for _ in range(100))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("2001:db8::1", "2001:db8::ffff:1", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("", "", True),
+    ],
+)
+def test_who_has_a_network_of_addresses_has_one_budget_of_failures(one: str, other: str, same: bool) -> None:
+    brake = Brake(Budget(burst=1, per_second=0.001))
+    assert fails(brake, "guess", address=one) is Unauthenticated
+    assert fails(brake, "guess", address=other) is (RateLimited if same else Unauthenticated)
+
+
+def test_a_credential_that_worked_and_no_longer_does_is_a_failure_like_others() -> None:
+    brake = Brake(Budget(burst=1, per_second=0.001))
+    with brake.watching("once good", address="a"):
+        pass
+    assert fails(brake, "once good", address="a") is Unauthenticated
+    assert fails(brake, "once good", address="a") is Unauthenticated
+    assert fails(brake, "once good", address="a") is RateLimited
+
+
+def fails(brake: Brake, credential: str, *, address: str) -> type[Exception]:
+    with pytest.raises((Unauthenticated, RateLimited)) as failed, brake.watching(credential, address=address):
+        raise Unauthenticated("no")
+    return failed.type
 
 
 def test_callers_that_are_forgotten_are_the_longest_quiet() -> None:

@@ -12,6 +12,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
 
+from graph_mem.api.brake import Brake
+from graph_mem.api.limits import Budget
 from graph_mem.core.model import Role
 from graph_mem.services import admin
 from tests.api.conftest import ORIGIN, TRUSTED, Live
@@ -231,6 +233,14 @@ async def test_introduction_without_a_valid_token_is_refused(live: Live, payload
     async with socket(live) as client:
         await client.send({"type": "connection_init", "payload": payload})
         assert await client.closed() == code
+
+
+async def test_address_that_guesses_is_soon_not_looked_at(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live.edge, "brake", Brake(Budget(burst=1, per_second=0.001)))
+    for token, code in (("gm_guess", 4403), ("gm_guess", 4429), (live.token(await live.member()), 4429)):
+        async with socket(live) as client:
+            await client.send({"type": "connection_init", "payload": {"token": token}})
+            assert await client.closed() == code
 
 
 @pytest.mark.parametrize("field", ["token", "Authorization"])
