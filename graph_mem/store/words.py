@@ -6,7 +6,7 @@ text of more words than the index takes is cut, to its rarest-looking ones.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from graph_mem.core.words import pieces
@@ -31,10 +31,17 @@ _STOP_WORDS = frozenset(
 )
 """Those of Lucene's `english` analyzer: they are not in the index."""
 
+_QUESTION_WORDS = frozenset(
+    {"what", "when", "who", "whom", "whose", "which", "where", "why", "how", "did", "do", "does"}
+)
+_ASKING = "^0.1"
+"""They say what kind of answer is wanted and seldom what about, so they weigh a tenth; measured in bench/README.md."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What the words leg asks for. `words` counts the different words that can match; `cut` says what was left out."""
+    """What the words leg asks for. `words` counts the different words that a good match would hold; `cut` says what was
+    left out."""
 
     clause: str
     words: int
@@ -60,7 +67,8 @@ def wording(text: str) -> Wording | None:
         cut = f"{len(words)} different words: the {room} that look rarest were searched"
         words = _rarest(words, room)
     extra = extra[: _MAX_CLAUSES - len(words)]
-    return Wording(_clause(words, extra), words=max(1, len(words)), cut=cut)
+    telling = {word for word in words if word.casefold() not in _QUESTION_WORDS} or set(words)
+    return Wording(_clause(words, extra, telling), words=max(1, len(telling)), cut=cut)
 
 
 def _rarest(words: Sequence[str], count: int) -> list[str]:
@@ -69,9 +77,9 @@ def _rarest(words: Sequence[str], count: int) -> list[str]:
     return by_rarity[:count]
 
 
-def _clause(words: Sequence[str], extra: Sequence[str]) -> str:
+def _clause(words: Sequence[str], extra: Sequence[str], telling: Collection[str]) -> str:
     fields = ["content", "title"] if len(words) <= _TITLE_UP_TO else ["content"]
-    terms = " ".join(map(_escaped, words))
+    terms = " ".join(_escaped(word) + ("" if word in telling else _ASKING) for word in words)
     parts = [f"{field}:({terms})" for field in fields] if terms else []
     if extra:
         parts.append(f"pieces:({' '.join(map(_escaped, extra))})")

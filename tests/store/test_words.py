@@ -1,5 +1,7 @@
 """Whatever is asked becomes a query that Lucene can read."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,11 +24,26 @@ def test_every_syntax_character_is_escaped(text: str) -> None:
     inner = asked.clause.removeprefix("+(").removesuffix(")")
     for field in ("content", "title", "pieces"):
         inner = inner.replace(f"{field}:(", "").replace(")", "")
+    inner = re.sub(r"\^0\.1(?= |$)", "", inner)
     bare = inner.replace("\\\\", "").split()
     for word in bare:
         for operator in '+-!(){}[]^"~*?:/&|<>=':
             assert operator not in word.replace(f"\\{operator}", "")
         assert word not in ("AND", "OR", "NOT")
+
+
+def test_a_word_that_asks_weighs_less_than_a_word_that_tells() -> None:
+    asked = wording("When did Caroline leave?")
+    assert asked is not None
+    assert "content:(When^0.1 did^0.1 Caroline leave)" in asked.clause
+    assert asked.words == 2
+
+
+@pytest.mark.parametrize("text", ["who", "What did", "the who?"])
+def test_words_that_ask_are_searched_in_full_when_there_is_nothing_else(text: str) -> None:
+    asked = wording(text)
+    assert asked is not None
+    assert "^" not in asked.clause
 
 
 def test_four_hundred_words_are_all_asked_for() -> None:
