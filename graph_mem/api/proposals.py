@@ -4,16 +4,17 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import strawberry
+from strawberry.dataloader import DataLoader
 from strawberry.scalars import JSON
 
 from graph_mem.api.entities import Entity
 from graph_mem.api.nodes import Node
 from graph_mem.api.records import Record, by_id, record_type
-from graph_mem.api.session import Info
+from graph_mem.api.session import Context, Info
 from graph_mem.core import proposals
 from graph_mem.core.model import RecordId, is_id
 from graph_mem.core.proposals import Decision, ProposalKind, ProposalState
-from graph_mem.services import records
+from graph_mem.services import records, review
 from graph_mem.services.review import Trusted
 from graph_mem.store.rehearsals import Enrolled
 
@@ -64,6 +65,19 @@ class Proposal(Node):
     @strawberry.field(description="What speaks for it; what was erased since is left out.")
     async def evidence(self, info: Info) -> list[Node]:
         return await _nodes(info, self.proposal.evidence_ids)
+
+    @strawberry.field(description="The searches that its counts come from, newest first: the last 20 you may see.")
+    async def retrieval_ids(self, info: Info) -> list[strawberry.ID]:
+        return list(map(strawberry.ID, await info.context.once(_retrievals).load(self.proposal)))
+
+
+def _retrievals(context: Context) -> DataLoader[proposals.Proposal, list[str]]:
+    """For `Context.once`: one look at the traces for all proposals of a page."""
+
+    async def load(wanted: list[proposals.Proposal]) -> list[list[str]]:
+        return await review.retrievals(context.deps, context.principal, wanted)
+
+    return DataLoader(load, cache_key_fn=lambda one: one.id)
 
 
 def _person(id: str | None) -> strawberry.ID | None:

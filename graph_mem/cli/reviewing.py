@@ -16,6 +16,7 @@ from graph_mem.store.reviews import Filter
 
 _PAGE = 100
 _SHOWN_CHARACTERS = 600
+_SHOWN_SEARCHES = 3
 
 Named = Mapping[str, Record | Entity]
 
@@ -68,9 +69,10 @@ async def ask(
 ) -> list[Outcome]:
     """Ask about each proposal in turn and carry out the answers; `q` leaves the rest."""
     things = await named(deps, principal, proposals)
+    retrievals = await review.retrievals(deps, principal, proposals)
     outcomes: list[Outcome] = []
-    for number, one in enumerate(proposals, start=1):
-        console.print(_view(one, things, title=f"{number} of {len(proposals)}  {_would(one)}"))
+    for number, (one, searches) in enumerate(zip(proposals, retrievals, strict=True), start=1):
+        console.print(_view(one, things, searches, title=f"{number} of {len(proposals)}  {_would(one)}"))
         answer = _answer(read)
         if answer == "q":
             break
@@ -98,7 +100,7 @@ async def _carry_out(deps: Deps, principal: Principal, one: Proposal, answer: st
     return Outcome(one.id, decided.state.value)
 
 
-def _view(one: Proposal, things: Named, *, title: str) -> Panel:
+def _view(one: Proposal, things: Named, searches: Sequence[str], *, title: str) -> Panel:
     numbers = Table.grid(padding=(0, 2))
     for name, value in one.signals.items():
         numbers.add_row(Text(name, style="dim"), f"{value:g}")
@@ -108,6 +110,8 @@ def _view(one: Proposal, things: Named, *, title: str) -> Panel:
     sides.add_row(Group(*(_whole(things.get(id), id) for id in one.subject_ids)), Group(one.reason, one.gate, numbers))
     evidence = [id for id in one.evidence_ids if id not in one.subject_ids]
     cited = [Text("evidence", style="dim"), *(_whole(things.get(id), id) for id in evidence)] if evidence else []
+    if searches:
+        cited.append(Text.assemble(("counted from  ", "dim"), ", ".join(searches[:_SHOWN_SEARCHES])))
     return Panel(Group(sides, *cited), title=title, subtitle=one.id, title_align="left", subtitle_align="right")
 
 

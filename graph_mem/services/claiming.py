@@ -137,7 +137,11 @@ async def _file(deps: Deps, principal: Principal, standards: Standards, worth: _
             gate=verdict.reason,
             reason=f"Stated by {len(found.by)} memories, which were retrieved {_retrievals(found)} times.",
             basis=(),
-            signals={"confidence": found.claim.confidence, "statements": len(found.by)},
+            signals={
+                "confidence": found.claim.confidence,
+                "statements": len(found.by),
+                "retrievals": _retrievals(found),
+            },
             evidence_ids=sources,
         )
         return await reviews.file(tx, [proposal])

@@ -153,7 +153,8 @@ async def _leave(deps: Deps, principal: Principal, left: _Left, hits: Sequence[H
         scopes=tuple(sorted(searched | {place.scope_token for place in left.places})),
         everywhere=left.trace.scopes is None,
         served=left.served,
+        counts=not left.query.is_audit,
     )
     returned = tuple((hit.record.id, hit.record.place.partition_token) for hit in hits)
     kind = query_kind(left.query.text[:_SHOWN_QUERY])
-    await deps.traces.put(Retrieval(saved, deps.clock(), kind, () if left.query.is_audit else returned))
+    await deps.traces.put(Retrieval(saved, deps.clock(), kind, returned if saved.counts else ()))

@@ -1,7 +1,7 @@
 """The review queue: what waits, deciding, what people decided so far."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -12,13 +12,14 @@ from graph_mem.errors import Conflict, Forbidden, NotFound
 from graph_mem.services import Deps, applying, lifecycle, promoting
 from graph_mem.services.applying import Decider
 from graph_mem.services.standards import standards_of
-from graph_mem.store import rehearsals, reviews
+from graph_mem.store import rehearsals, reviews, traces
 from graph_mem.store.db import Tx
 from graph_mem.store.rehearsals import Enrolled
 from graph_mem.store.reviews import Filter
 
 _OVERLAP = timedelta(seconds=5)
 _POLL_S = 1.0
+_MOST_RETRIEVALS = 20
 _LATELY = timedelta(days=2)
 """What is older was enrolled by the nightly cycle."""
 
@@ -100,6 +101,30 @@ async def by_ids(deps: Deps, principal: Principal, ids: list[str]) -> list[Propo
         return await reviews.by_ids(tx, principal, ids)
 
     return await deps.db.read(work)
+
+
+async def retrievals(deps: Deps, principal: Principal, proposals: Sequence[Proposal]) -> list[list[str]]:
+    """For each proposal the traces of the searches its counts come from, newest first, that `principal` may see."""
+    counted = {one.id: _counted(one) for one in proposals}
+    ids = {id for those in counted.values() for id in those}
+
+    async def work(tx: Tx) -> dict[RecordId, list[tuple[datetime, str]]]:
+        return await traces.returning(tx, principal, ids, most=_MOST_RETRIEVALS)
+
+    of = await deps.db.read(work) if ids else {}
+    return [_newest({found for id in counted[one.id] for found in of[id]}, until=one.proposed_at) for one in proposals]
+
+
+def _counted(one: Proposal) -> list[RecordId]:
+    """The records whose retrievals were counted for a proposal: those a claim was read in, else its subject."""
+    if "retrievals" not in one.signals:
+        return []
+    ids = one.evidence_ids if one.kind is ProposalKind.PROMOTE_FACT else one.subject_ids
+    return [RecordId(id) for id in ids]
+
+
+def _newest(found: Collection[tuple[datetime, str]], *, until: datetime) -> list[str]:
+    return [id for at, id in sorted(found, reverse=True) if at <= until][:_MOST_RETRIEVALS]
 
 
 async def queue(deps: Deps, principal: Principal, filter: Filter, page: Page) -> list[Proposal]:

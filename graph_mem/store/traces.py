@@ -6,7 +6,7 @@ what is another's alone. Erasing a record takes the query out; ids are no conten
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, LiteralString
@@ -59,6 +59,14 @@ MATCH (t:Trace) WHERE t.org = $org AND t.at >= $from AND t.at < $to AND {TOLD}
   AND ($beforeAt IS NULL OR t.at < $beforeAt OR (t.at = $beforeAt AND t.id < $beforeId))
 RETURN t {{.*}} AS node ORDER BY t.at DESC, t.id DESC LIMIT $limit
 """
+RETURNED = f"""
+MATCH (t:Trace) WHERE {TOLD} AND t.counts
+UNWIND [id IN t.recordIds[..t.served] WHERE id IN $ids] AS id
+WITH id, t ORDER BY t.at DESC, t.id DESC
+WITH id, collect(t {{.id, .org, .by, .at, .partitions, .scopes, .everywhere}})[..$most] AS nodes
+UNWIND nodes AS node
+RETURN id, node
+"""
 ACCESS = """
 MATCH (t:AccessEntry) WHERE t.org = $org AND t.at >= $from AND t.at < $to AND ($all OR t.by = $user)
   AND ($modes IS NULL OR t.mode IN $modes) AND ($by IS NULL OR t.by = $by)
@@ -82,7 +90,8 @@ _EVER = (-(2**62), 2**62)
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A trace to write, with what it names. `served` is how much of the ranking was handed out."""
+    """A trace to write, with what it names. `served` is how much of the ranking was handed out, `counts` whether that
+    strengthened anything."""
 
     trace: Trace
     org_id: OrganizationId
@@ -90,6 +99,7 @@ class Saved:
     scopes: tuple[str, ...]
     everywhere: bool
     served: int
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +176,17 @@ async def page(tx: Tx, principal: Principal, between: Between, page: Page) -> li
     """Traces, newest first, each with how much was handed out; one more than `page.first` when there are more."""
     found = await rows(tx, PAGE, **_caller(principal), **between.parameters(page))
     return [(trace_of(node), node["served"]) for node in _told(principal, (one["node"] for one in found))]
+
+
+async def returning(
+    tx: Tx, principal: Principal, ids: Collection[RecordId], *, most: int
+) -> dict[RecordId, list[tuple[datetime, str]]]:
+    """For each record the newest searches that returned it and were counted for it: when, and the id of the trace."""
+    found = await rows(tx, RETURNED, ids=list(ids), most=most, **_caller(principal))
+    of: dict[RecordId, list[tuple[datetime, str]]] = {id: [] for id in ids}
+    for one in found:
+        of[RecordId(one["id"])] += [(instant(node["at"]), node["id"]) for node in _told(principal, [one["node"]])]
+    return of
 
 
 async def access_log(tx: Tx, principal: Principal, between: Between, page: Page) -> list[AccessEntry]:
@@ -258,6 +279,7 @@ def _properties(saved: Saved, *, hushed: bool) -> dict[str, Any]:
         "scopes": list(saved.scopes),
         "everywhere": saved.everywhere,
         "served": saved.served,
+        "counts": saved.counts,
         "payload": json.dumps(_payload(trace), separators=(",", ":")),
     }
 

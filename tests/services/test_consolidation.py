@@ -10,11 +10,12 @@ import pytest
 from graph_mem.core.lifecycle import ArchiveMode
 from graph_mem.core.model import Page, RecordId, Standing
 from graph_mem.core.proposals import Decision, Proposal, ProposalKind, ProposalState
+from graph_mem.core.retrieval import Query
 from graph_mem.core.vocabulary import Vocabulary
 from graph_mem.errors import Forbidden, ServiceUnavailable
 from graph_mem.models.claims import StatedClaim
 from graph_mem.models.judge import Judged
-from graph_mem.services import Deps, consolidation, lifecycle, nightly, review, settings
+from graph_mem.services import Deps, consolidation, lifecycle, nightly, recall, review, settings
 from graph_mem.store import leases
 from graph_mem.store.db import Tx, rows
 from graph_mem.store.reviews import Filter
@@ -91,6 +92,31 @@ async def test_each_kind_of_candidate_is_proposed_with_evidence_and_numbers(
     assert promotion.signals["retrievals"] == 15
     assert 0 < promotion.signals["recurrence"] < 1
     assert "threshold" in promotion.gate
+
+
+async def test_counts_name_the_searches_they_come_from_to_whoever_may_see_those(
+    then: Deps, org: Company, clock: FixedClock
+) -> None:
+    (rising,) = await saved(then, org, "Pilots convert when the champion is in finance.")
+    mia = await org.member("Mia")
+    await saved(then, org, "Pilots are a mystery to me.", by=mia, private=True)
+    traced: dict[str, list[str]] = {"owner": [], "mia": []}
+    for turn in range(9):
+        who, name = (mia, "mia") if turn % 3 == 0 else (org.owner, "owner")
+        clock.move(minutes=1)
+        found = await recall.search_page(then, who, Query(text=f"pilots {turn} {'why' * (turn % 2)}"), first=5)
+        assert rising in {hit.record.id for hit in found.hits}
+        traced[name].insert(0, found.trace.id)
+    await recall.search_page(then, org.owner, Query(text="pilots", include_archived=True), first=5)
+    await then.traces.flush()
+    await used(then, rising, times=9, kinds=7)
+    await consolidation.consolidate(then, org.owner)
+    clock.move(minutes=1)
+    await recall.search_page(then, org.owner, Query(text="pilots later"), first=5)
+    await then.traces.flush()
+    (one,) = await queue(then, org, ProposalKind.PROMOTE_MEMORY)
+    assert await review.retrievals(then, org.owner, [one]) == [traced["owner"]]
+    assert await review.retrievals(then, mia, [one]) == [traced["mia"]]
 
 
 async def test_claims_become_provisional_facts_that_nothing_finds_until_kept(then: Deps, org: Company) -> None:
