@@ -19,6 +19,7 @@ commands = typer.Typer()
 
 class Part(StrEnum):
     NEO4J = "neo4j"
+    GDS = "gds"
     MODEL = "model"
 
 
@@ -98,8 +99,10 @@ def fetch(
     """Download what an instance needs, so that the first `up` needs no network: for images and closed networks."""
     output, settings = Output(as_json=as_json), settings_for(data_dir)
     cache, lock = Cache(settings.cache_dir, mirror=settings.maven_mirror, console=output.notes), read_lock()
-    if only is not Part.MODEL:
-        cache.ensure(lock.of("lib", "plugin"))
-    if only is not Part.NEO4J:
+    if only in (None, Part.NEO4J):
+        cache.ensure(lock.of("lib"))
+    if only in (None, Part.NEO4J, Part.GDS):
+        cache.ensure(lock.of("plugin"))
+    if only in (None, Part.MODEL):
         complete_model_folder(default_weights(cache, lock))
     output.show({"cache": str(cache.folder)}, Text(f"Complete in {cache.folder}."))
