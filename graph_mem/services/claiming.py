@@ -20,6 +20,8 @@ from graph_mem.store import reviews
 from graph_mem.store.db import Tx
 
 _CITED = 5
+AWAY_AFTER = 3
+"""A model that fails on so many texts in a row is asked no more in this cycle; the next one goes on with them."""
 
 
 @dataclass(slots=True)
@@ -37,11 +39,19 @@ class _Worth:
     verdict: Verdict
 
 
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The proposals that were filed, and how many of the texts, from the first, need not be read again."""
+
+    ids: list[str]
+    read: int
+
+
 async def propose(
     deps: Deps, principal: Principal, standards: Standards, seen: Sequence[Seen], *, most: int
-) -> list[str]:
-    """File what `seen` state and no fact says yet; returns the ids of at most `most` proposals, best score first."""
-    found = await _read(deps, principal, standards, seen)
+) -> Claimed:
+    """File what `seen` state and no fact says yet: at most `most` proposals, best score first."""
+    found, read = await _read(deps, principal, standards, seen)
     worth = [_Worth(one, _verdict(one, standards)) for one in found]
     passed = sorted((one for one in worth if one.verdict.passed), key=lambda one: -one.verdict.score)
     filed: list[str] = []
@@ -50,11 +60,14 @@ async def propose(
             filed += await _file(deps, principal, standards, one)
         except (InvalidInput, NotFound):
             continue
-    return filed
+    return Claimed(filed, read if len(passed) <= most else 0)
 
 
-async def _read(deps: Deps, principal: Principal, standards: Standards, seen: Sequence[Seen]) -> list[_Found]:
-    """The claims of all texts, the same claim of several texts once, without those that are facts or refused."""
+async def _read(
+    deps: Deps, principal: Principal, standards: Standards, seen: Sequence[Seen]
+) -> tuple[list[_Found], int]:
+    """The claims of the texts, the same claim of several texts once, without those that are facts or refused; and how
+    many texts were read before the model went away."""
 
     async def texts(tx: Tx) -> dict[RecordId, str]:
         return await store.texts(tx, principal, [one.memory.id for one in seen])
@@ -62,9 +75,14 @@ async def _read(deps: Deps, principal: Principal, standards: Standards, seen: Se
     words = await deps.db.read(texts)
     extractor = deps.claims or RuleClaims(deps.extractor)
     found: dict[str, _Found] = {}
+    failed = read = 0
     for one in seen:
         text = words.get(one.memory.id)
-        for claim in await _claims(extractor.claims(text, vocabulary=standards.vocabulary)) if text else ():
+        claims = await _claims(extractor.claims(text, vocabulary=standards.vocabulary)) if text else ()
+        read, failed = read + 1, failed + 1 if claims is None else 0
+        if failed == AWAY_AFTER:
+            break
+        for claim in claims or ():
             seat = _seat(one.memory, claim, standards)
             found.setdefault(seat.rejection_key, _Found(claim, seat, [])).by.append(one)
 
@@ -72,15 +90,17 @@ async def _read(deps: Deps, principal: Principal, standards: Standards, seen: Se
         return await store.said(tx, principal, [one.seat for one in found.values()])
 
     said = await deps.db.read(work)
-    return [one for key, one in found.items() if key not in said]
+    return [one for key, one in found.items() if key not in said], read - failed
 
 
-async def _claims(coming: Awaitable[tuple[StatedClaim, ...]]) -> tuple[StatedClaim, ...]:
-    """The claims of one text; none where a model fails on it: the next cycle tries again."""
+async def _claims(coming: Awaitable[tuple[StatedClaim, ...]]) -> tuple[StatedClaim, ...] | None:
+    """The claims of one text; None where the model fails on it, none where it refuses it."""
     try:
         return await coming
-    except (ServiceUnavailable, InvalidInput):
+    except InvalidInput:
         return ()
+    except ServiceUnavailable:
+        return None
 
 
 def _seat(memory: Memory, claim: StatedClaim, standards: Standards) -> Seat:

@@ -92,12 +92,13 @@ async def _run(deps: Deps, principal: Principal, standards: Standards, place: Pl
     pending = await deps.db.read(lambda tx: reviews.open_subjects(tx, principal))
     round = Round(deps, principal, standards, place, deps.clock(), pending)
     found = await scan(round)
-    filed = await claiming.propose(deps, principal, standards, found.recent, most=MOST_OF_A_KIND)
+    claimed = await claiming.propose(deps, principal, standards, found.recent, most=MOST_OF_A_KIND)
     others = [*await gathering.waiting(round), *await gathering.twins(round), *await gathering.due(round)]
-    filed += await _file(round, [*found.proposals, *others])
+    filed = [*claimed.ids, *await _file(round, [*found.proposals, *others])]
     made = await deps.db.read(lambda tx: reviews.by_ids(tx, principal, filed))
     kept = await _keep_trusted(round, made)
-    await deps.db.write(lambda tx: store.mark(tx, round.mark, round.now))
+    read_until = found.read_until(claimed.read, now=round.now)
+    await deps.db.write(lambda tx: store.mark(tx, round.mark, read_until))
     deps.wakeups.notify()
     kinds = [one.kind.value for one in made]
     return Report(len(filed), kept, found.looked_at, enrolled, {kind: kinds.count(kind) for kind in sorted(set(kinds))})

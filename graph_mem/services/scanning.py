@@ -11,12 +11,13 @@ from graph_mem.core.lifecycle import ArchiveMode
 from graph_mem.core.model import Place, Principal, RecordId
 from graph_mem.core.proposals import Proposal, ProposalKind
 from graph_mem.services import Deps, filing
+from graph_mem.services.claiming import AWAY_AFTER
 from graph_mem.services.standards import Standards
 from graph_mem.store import candidates as store
 from graph_mem.store import reviews
 from graph_mem.store.candidates import Cursor
 from graph_mem.store.db import Tx
-from graph_mem.store.times import instant
+from graph_mem.store.times import ms
 
 MOST_OF_A_KIND = 200
 """Proposals of one kind that one cycle files: as many as people can look at; the best first, the others later."""
@@ -48,11 +49,19 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """How many memories were looked at, what follows from them, and those that changed or came up since last time."""
+    """How many memories were looked at, what follows from them, and those that changed or came up since last time, the
+    first to change first; `more`: not all of these."""
 
     looked_at: int
     proposals: tuple[Proposal, ...]
     recent: tuple[Seen, ...]
+    more: bool
+
+    def read_until(self, read: int, *, now: datetime) -> Cursor:
+        """Up to where texts have been read once the first `read` of `recent` have."""
+        if read == len(self.recent) and not self.more:
+            return Cursor(ms(now))
+        return changed(self.recent[read - 1]) if read else Cursor()
 
 
 class _Best:
@@ -78,14 +87,14 @@ async def scan(round: Round) -> Scan:
         ProposalKind.DEMOTE: _Best(MOST_OF_A_KIND, lowest=True),
         ProposalKind.PROMOTE_MEMORY: _Best(MOST_OF_A_KIND),
     }
-    rising, recent = _Best(_JUDGED), _Best(_TEXTS, lowest=True)
-    since = instant(await round.deps.db.read(lambda tx: store.marked(tx, round.mark)))
+    rising, recent = _Best(_JUDGED), list[Seen]()
+    since, more = await round.deps.db.read(lambda tx: store.marked(tx, round.mark)), False
     looked_at, cursor = 0, Cursor()
     while page := await _page(round, cursor):
         looked_at, cursor = looked_at + len(page), store.behind(page[-1].memory)
+        recent = sorted([*recent, *(one for one in page if changed(one) > since)], key=changed)
+        recent, more = recent[:_TEXTS], more or len(recent) > _TEXTS
         for one in page:
-            if (changed := _changed_at(one)) > since:
-                recent.offer(one, changed.timestamp())
             if round.deps.judge is not None and one.memory.signals.retrievals:
                 rising.offer(one, gates.judge(candidates.measured(one), round.standards.lifecycle).score)
         offered = [(one, found) for one in page for found in _candidates(round, one)]
@@ -94,7 +103,8 @@ async def scan(round: Round) -> Scan:
     judged = await _judged(round, rising.best())
     everything = [one for each in best.values() for one in each.best()]
     made = [_proposal(round, one, found) for one in (*everything, *judged) for found in _candidates(round, one)]
-    return Scan(looked_at, tuple({one.key: one for one in made}.values()), tuple(recent.best()))
+    proposals = tuple({one.key: one for one in made}.values())
+    return Scan(looked_at, proposals, tuple(recent), more)
 
 
 async def _page(round: Round, cursor: Cursor) -> list[Seen]:
@@ -135,8 +145,12 @@ async def _judged(round: Round, rising: Sequence[Seen]) -> list[Seen]:
         return await store.texts(tx, round.principal, [one.memory.id for one in rising])
 
     words = await round.deps.db.read(work)
-    known = [one for one in rising if one.memory.id in words]
-    return [replace(one, judged=(await judge.judge(words[one.memory.id])).given) for one in known]
+    judged: list[Seen] = []
+    for one in (one for one in rising if one.memory.id in words):
+        judged.append(replace(one, judged=(await judge.judge(words[one.memory.id])).given))
+        if len(judged) >= AWAY_AFTER and not any(last.judged for last in judged[-AWAY_AFTER:]):
+            break
+    return judged
 
 
 def _proposal(round: Round, one: Seen, found: Candidate) -> Proposal:
@@ -156,7 +170,7 @@ def _proposal(round: Round, one: Seen, found: Candidate) -> Proposal:
     )
 
 
-def _changed_at(seen: Seen) -> datetime:
-    """When the memory was saved or came up last: there may be something to read in it since."""
+def changed(seen: Seen) -> Cursor:
+    """When the memory was saved or came up last, and which it is: there may be something to read in it since."""
     used = seen.memory.signals.last_retrieved_at
-    return seen.memory.fresh_at if used is None else max(seen.memory.fresh_at, used)
+    return Cursor(ms(seen.memory.fresh_at if used is None else max(seen.memory.fresh_at, used)), seen.memory.id)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import LiteralString
 
 from graph_mem.core.candidates import Seen
@@ -12,13 +11,13 @@ from graph_mem.store.db import Row, Tx, rows
 from graph_mem.store.entities import entity_of
 from graph_mem.store.records import fact_columns, fact_of, memory_of
 from graph_mem.store.times import ms
-from graph_mem.store.visibility import PLACE, access, admitted, visible
+from graph_mem.store.visibility import PLACE, access, admitted, pinned_at_home, visible
 
 _LIGHT: LiteralString = (
     "m {.id, .org, .owner, .level, .clientId, .dealId, .standing, .version, .author, .createdAt, .validFrom,"
     " .validTo, .knownFrom, .knownTo, .retrievals, .queryKinds, .lastRetrievedAt, .lastValidatedAt, .centrality,"
     " .confidence, .trust, .evergreen, .startingStrength, .label, .position, .processing, .sourceKind, .importance,"
-    " .freshAt, .foldCount, .title, pinned: EXISTS { (m)<-[:PINS]-() }}"
+    f" .freshAt, .foldCount, .title, pinned: {pinned_at_home('m')}}}"
 )
 
 # Ordered by all of the index's properties, the constant ones too: only then is the index read as far as the page goes.
@@ -68,14 +67,16 @@ RETURN DISTINCT one.rejection AS key
 """
 MARK = """
 MERGE (l:Lease {name: $name})
-SET l.at = CASE WHEN coalesce(l.at, 0) < $at THEN $at ELSE l.at END
+SET l.lock = $name
+WITH l WHERE coalesce(l.at, $at) < $at OR coalesce(l.at, $at) = $at AND coalesce(l.id, '') <= $id
+SET l.at = $at, l.id = $id
 """
-MARKED = "MATCH (l:Lease {name: $name}) RETURN l.at AS at"
+MARKED = "MATCH (l:Lease {name: $name}) RETURN l.at AS at, l.id AS id"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Cursor:
-    """Where a page of memories or facts ended."""
+    """Where a page of memories or facts ended, or some reading of them."""
 
     at: int = -(2**62)
     id: str = ""
@@ -135,15 +136,15 @@ async def said(tx: Tx, principal: Principal, seats: Sequence[Seat]) -> set[str]:
     return {row["key"] for row in await rows(tx, SAID, claims=claims, **access(principal))}
 
 
-async def mark(tx: Tx, name: str, at: datetime) -> None:
+async def mark(tx: Tx, name: str, cursor: Cursor) -> None:
     """Remember how far some reading got; it never goes back."""
-    await rows(tx, MARK, name=name, at=ms(at))
+    await rows(tx, MARK, name=name, at=cursor.at, id=cursor.id)
 
 
-async def marked(tx: Tx, name: str) -> int:
-    """How far it got, in milliseconds since 1970; 0 if it never began."""
+async def marked(tx: Tx, name: str) -> Cursor:
+    """How far it got."""
     found = await rows(tx, MARKED, name=name)
-    return (found[0]["at"] or 0) if found else 0
+    return Cursor(found[0]["at"], found[0]["id"] or "") if found and found[0]["at"] is not None else Cursor()
 
 
 def _seen(node: Row) -> Seen:

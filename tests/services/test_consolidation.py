@@ -15,11 +15,12 @@ from graph_mem.core.vocabulary import Vocabulary
 from graph_mem.errors import Forbidden, ServiceUnavailable
 from graph_mem.models.claims import StatedClaim
 from graph_mem.models.judge import Judged
-from graph_mem.services import Deps, consolidation, lifecycle, nightly, recall, review, settings
+from graph_mem.services import Deps, capture, consolidation, lifecycle, nightly, recall, review, scanning, settings
+from graph_mem.services.capture import NewMemory
 from graph_mem.store import leases
 from graph_mem.store.db import Tx, rows
 from graph_mem.store.reviews import Filter
-from tests.people import Company, FixedClock, deps_on
+from tests.people import Company, FixedClock, deps_on, work_off
 from tests.services.lives import everything, proposed, saved, stored
 
 KINDS = tuple(ProposalKind)
@@ -128,6 +129,17 @@ async def test_claims_become_provisional_facts_that_nothing_finds_until_kept(the
     kept = await review.decide(then, org.owner, one.id, Decision.KEEP)
     assert kept.state is ProposalState.KEPT
     assert (await consolidation.consolidate(then, org.owner)).filed == 0
+
+
+async def test_more_texts_than_one_cycle_reads_are_read_by_the_next(
+    then: Deps, org: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scanning, "_TEXTS", 2)
+    new = [NewMemory(text=f"{name} works at Acme.") for name in ("Ana Garcia", "Tom Baker", "Li Wei", "Mia Chen")]
+    await capture.accept_all(then, org.owner, new, rank=0)
+    await work_off(then, org.id)
+    filed = [(await consolidation.consolidate(then, org.owner)).by_kind.get("PROMOTE_FACT", 0) for _ in range(4)]
+    assert filed == [2, 2, 0, 0]
 
 
 async def test_a_declined_claim_is_not_proposed_again_from_another_text(then: Deps, org: Company) -> None:
