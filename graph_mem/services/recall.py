@@ -73,16 +73,18 @@ async def _later_page(deps: Deps, principal: Principal, query: Query, *, first: 
 
 
 async def _own_trace(deps: Deps, principal: Principal, query: Query, after: PageStart) -> Trace:
-    """The trace that a cursor names, if it is the caller's and of this query."""
+    """The trace that a cursor names, if it is the caller's, of this query, and was handed out that far."""
     await deps.traces.flush()
 
     async def work(tx: Tx) -> tuple[Trace, int] | None:
         return await traces.by_id(tx, principal, after.trace_id)
 
     found = await deps.db.read(work)
-    if found is None or found[0].by != principal.user_id or found[0].query != noted(query.text):
-        raise InvalidInput("`after` is no cursor of this search, or too old: search again without it.", path=("after",))
-    return found[0]
+    if found is not None and found[0].by == principal.user_id and found[0].query == noted(query.text):
+        trace, served = found
+        if 0 < after.place <= served:
+            return trace
+    raise InvalidInput("`after` is no cursor of this search, or too old: search again without it.", path=("after",))
 
 
 async def _where(deps: Deps, principal: Principal, query: Query) -> Where:

@@ -8,11 +8,11 @@ from graph_mem.core.model import Page, Principal, RecordId
 from graph_mem.core.rehearsal import Rehearsal
 from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.times import instant, ms
-from graph_mem.store.visibility import PLACE, access, admitted, visible
+from graph_mem.store.visibility import PLACE, access, admitted, pinned_at_home, visible
 
 ENROL = f"""
 MATCH (m:Memory) WHERE {visible("m")} AND m.standing = 'CURRENT' AND m.createdAt >= $since
-  AND (m.position OR m.evergreen OR m.label IN $protected OR EXISTS {{ (m)<-[:PINS]-() }})
+  AND (m.position OR m.evergreen OR m.label IN $protected OR {pinned_at_home("m")})
   AND NOT EXISTS {{ MATCH (r:Rehearsal {{recordId: m.id}}) }}
 WITH m ORDER BY m.createdAt LIMIT 1000
 MERGE (r:Rehearsal {{recordId: m.id}})
@@ -50,7 +50,7 @@ async def enrol(
     tx: Tx, principal: Principal, first: Rehearsal, *, protected: Sequence[str], since: datetime, at: datetime
 ) -> tuple[int, datetime]:
     """Enrol what nobody enrolled of what was saved from `since` on: current positions, protected labels, evergreen and
-    pinned memories.
+    memories pinned at their place.
 
     At most 1,000 at once, oldest first; returns how many, and from when on to continue. `protected` are the labels
     of that class.

@@ -43,6 +43,11 @@ PLACE: LiteralString = ".org, .owner, .level, .clientId, .dealId"
 """The properties that `place_of` reads, for a map projection: `m {.id, PLACE}`."""
 
 
+def pinned_at_home(alias: LiteralString) -> LiteralString:
+    """Whether `alias` is pinned where it lives: what follows from a pin elsewhere would tell of that pin."""
+    return f"EXISTS {{ ({alias})<-[:PINS]-(p:Pin) WHERE p.partition = {alias}.partition AND p.scope = {alias}.scope }}"
+
+
 def _by_place(alias: LiteralString) -> LiteralString:
     return (
         f"{alias}.org AS org, {alias}.owner AS owner, {alias}.level AS level, {alias}.clientId AS clientId,"

@@ -18,6 +18,7 @@ _CYPHER = re.compile(r"\b(MATCH|MERGE|CREATE|CALL|DELETE|UNWIND|SHOW|RETURN)\b")
 PREDICATE = re.compile(r"\((\w+)\.partition IN \$partitions AND \(\$scopes IS NULL OR \1\.scope IN \$scopes\)\)")
 _LABELLED = re.compile(r"\(\s*(?P<alias>\w*)\s*:\s*(?P<labels>\w+(?:\s*[|:&]\s*\w+)*)")
 _UNLABELLED = re.compile(r"(?:\bMATCH\s*|->\s*|<?-\s*)\((?P<alias>\w+)\s*(?=[){]|\bWHERE\b)")
+_NAMELESS = re.compile(r"[->]\(\)|\(\)[-<]")
 _BEFORE_ARROW = re.compile(r"\((?P<alias>\w+)\)\s*<?-")
 _YIELDED = re.compile(r"YIELD node(?:\s+AS\s+(?P<alias>\w+))?")
 _WRITES = re.compile(r"\b(SET|MERGE|CREATE|DELETE|REMOVE)\b")
@@ -48,7 +49,8 @@ class Statement:
 
     @property
     def records(self) -> frozenset[str]:
-        """The aliases of nodes that are, or may be, records; `:Label` for a node without a name."""
+        """The aliases of nodes that are, or may be, records; `:Label` for a node without a name, `()` for one
+        without either."""
         plain = {found["alias"] for found in _LABELLED.finditer(self.text) if _labels(found) <= NOT_RECORDS}
         named = {
             found["alias"] or ":" + "|".join(sorted(_labels(found)))
@@ -57,7 +59,8 @@ class Statement:
         }
         bare = {found["alias"] for shape in (_UNLABELLED, _BEFORE_ARROW) for found in shape.finditer(self.text)}
         yielded = {found["alias"] or "node" for found in _YIELDED.finditer(self.text)}
-        return frozenset((named | bare | yielded) - plain)
+        nameless = {"()"} if _NAMELESS.search(self.text) else set[str]()
+        return frozenset((named | bare | yielded | nameless) - plain)
 
     @property
     def opened(self) -> str:

@@ -19,8 +19,8 @@ FROM_FILES = {"migrate"}
 AT_EVERY_START = {"migrate", "server"}
 """DDL and questions to the server, which cannot be explained beside others; the `database` fixture runs them."""
 MANY_FORMS = {one.name for one in EVERY if one.name.startswith("search.MEANING[")} - {
-    "search.MEANING[]",
-    "search.MEANING[scope+kind+label+held+created+occurred]",
+    "search.MEANING[passages]",
+    "search.MEANING[passages2+scope+kind+label+held+created+occurred]",
 }
 """Of one statement with and without each of its filters the least and the most: planning one takes a second."""
 CYPHER = ("MATCH (", "MERGE (", "CREATE (", "UNWIND $", "RETURN ")
@@ -33,7 +33,7 @@ def statement(request: pytest.FixtureRequest) -> Statement:
 
 def test_the_guard_finds_the_statements() -> None:
     assert len(EVERY) > 200
-    assert {"memories.BY_ID", "search.WORDS", "search.MEANING[]", "facts.LOCK_SLOT"} <= {one.name for one in EVERY}
+    assert {"memories.BY_ID", "search.WORDS", "search.MEANING[passages]", "facts.LOCK_SLOT"} <= {one.name for one in EVERY}
 
 
 def test_the_predicate_is_recognized() -> None:
@@ -52,6 +52,7 @@ def test_the_predicate_is_recognized() -> None:
         ("CALL db.index.fulltext.queryNodes('x', $q) YIELD node AS n, score RETURN n", {"n"}),
         ("CALL db.index.fulltext.queryNodes('x', $q) YIELD node RETURN node", {"node"}),
         ("MATCH (:Memory {id: $id})<-[:PINS]-(p:Pin) RETURN p", {":Memory", "p"}),
+        ("MATCH (m:Memory) WHERE EXISTS { (m)<-[:PINS]-() } RETURN m", {"m", "()"}),
     ],
 )
 def test_nodes_that_may_be_records_are_found(text: str, records: set[str]) -> None:
