@@ -2,12 +2,14 @@
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.text import Text
 
 from graph_mem.config import Settings
@@ -22,6 +24,20 @@ HostOption = Annotated[str | None, typer.Option("--host", help="Address the API 
 PortOption = Annotated[
     int | None, typer.Option("--port", help="Port of the API; 0 is any free one.", show_default=False)
 ]
+
+
+_CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
+
+
+@dataclass(frozen=True, slots=True)
+class Harmless:
+    """A view without control characters: what somebody saved must not move the cursor, or colour what stands beside."""
+
+    view: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for text, style, control in console.render(self.view, options):
+            yield Segment(text.translate(_CONTROLS), style, control)
 
 
 class Output:
@@ -42,7 +58,7 @@ class Output:
         else:
             console = Console(markup=False)
             for view in views:
-                console.print(view, highlight=False, soft_wrap=isinstance(view, Text))
+                console.print(Harmless(view), highlight=False, soft_wrap=isinstance(view, Text))
 
 
 def settings_for(data_dir: Path | None = None, **chosen: Any) -> Settings:
@@ -66,5 +82,5 @@ def fail(problem: GraphMemError, *, as_json: bool) -> None:
     if as_json:
         document = {"error": {"code": problem.code, "message": problem.message}}
         print(json.dumps(document), flush=True)
-    Console(stderr=True).print(Text.assemble((problem.code, "red"), " ", problem.message))
+    Console(stderr=True).print(Harmless(Text.assemble((problem.code, "red"), " ", problem.message)))
     sys.exit(1)

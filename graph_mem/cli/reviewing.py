@@ -8,6 +8,7 @@ from rich.panel import Panel
 from rich.table import Column, Table
 from rich.text import Text
 
+from graph_mem.cli.output import Harmless
 from graph_mem.core.model import Entity, Fact, Page, Principal, Record, RecordId, is_id
 from graph_mem.core.proposals import Decision, Proposal, ProposalState
 from graph_mem.errors import GraphMemError
@@ -72,7 +73,7 @@ async def ask(
     retrievals = await review.retrievals(deps, principal, proposals)
     outcomes: list[Outcome] = []
     for number, (one, searches) in enumerate(zip(proposals, retrievals, strict=True), start=1):
-        console.print(_view(one, things, searches, title=f"{number} of {len(proposals)}  {_would(one)}"))
+        console.print(Harmless(_view(one, things, searches, title=f"{number} of {len(proposals)}  {_would(one)}")))
         answer = _answer(read)
         if answer == "q":
             break
