@@ -1,5 +1,6 @@
 """What a person does to single records, and the organization's rules for keeping and forgetting."""
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, cast
 
@@ -166,19 +167,11 @@ class HousekeepingMutation:
 
     @strawberry.mutation(description="Takes a current record out of everyday recall.")
     async def archive(self, info: Info, input: RecordActionInput) -> RecordPayload:
-        context, version = info.context, input.expected_version
-        done = lifecycle.archive(
-            context.deps, context.principal, input.id, reason=input.reason, expected_version=version
-        )
-        return payload(await attempt(done))
+        return await _changed(lifecycle.archive, info, input)
 
     @strawberry.mutation(description="Brings an archived record back as if it had never left.")
     async def restore(self, info: Info, input: RecordActionInput) -> RecordPayload:
-        context, version = info.context, input.expected_version
-        done = lifecycle.restore(
-            context.deps, context.principal, input.id, reason=input.reason, expected_version=version
-        )
-        return payload(await attempt(done))
+        return await _changed(lifecycle.restore, info, input)
 
     @strawberry.mutation(description="Takes a record's words out of everything, for good; that it existed stays.")
     async def erase(self, info: Info, input: EraseInput) -> ErasePayload:
@@ -208,6 +201,14 @@ class HousekeepingMutation:
 
         config, errors = await attempt(work())
         return LifecycleConfigPayload(config=LifecycleConfig.of(config) if config else None, errors=errors)
+
+
+async def _changed(
+    change: Callable[..., Awaitable[model.Record]], info: Info, input: RecordActionInput
+) -> RecordPayload:
+    context, version = info.context, input.expected_version
+    done = change(context.deps, context.principal, input.id, reason=input.reason, expected_version=version)
+    return payload(await attempt(done))
 
 
 def _erased(done: Erased | None, errors: list[MutationError], input: EraseInput) -> ErasePayload:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -16,7 +17,7 @@ from graph_mem.cli.access import complete, open_database
 from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
 from graph_mem.config import Settings
 from graph_mem.core.model import Role
-from graph_mem.core.people import ApiKey, Assignment, DocumentPolicy, Enrolment, Member, Organization
+from graph_mem.core.people import ApiKey, DocumentPolicy, Enrolment, Member
 from graph_mem.errors import SetupError
 from graph_mem.services import Clock, admin, new_id, utc_now
 from graph_mem.signing import token_settings
@@ -88,11 +89,8 @@ def create_organization(
     data_dir: DataDirOption = None,
 ) -> None:
     """Make an organization, with its owner."""
-
-    async def work(desk: Desk) -> Enrolment:
-        return await admin.create_organization(desk, name=name, owner=owner)
-
-    output, _, made = _run(work, as_json=as_json, data_dir=data_dir)
+    asked = partial(admin.create_organization, name=name, owner=owner)
+    output, _, made = _run(asked, as_json=as_json, data_dir=data_dir)
     output.show(_ids(made), Text(f"{name}: {made.org_id}, owned by {owner}: {made.user_id}"))
 
 
@@ -109,11 +107,8 @@ def list_organizations(as_json: JsonOption = False, data_dir: DataDirOption = No
 @org.command("remove")
 def remove_organization(organization: OrgOption, as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
     """Remove an organization in which nothing was ever saved."""
-
-    async def work(desk: Desk) -> Organization:
-        return await admin.remove_organization(desk, organization=organization)
-
-    output, _, gone = _run(work, as_json=as_json, data_dir=data_dir)
+    asked = partial(admin.remove_organization, organization=organization)
+    output, _, gone = _run(asked, as_json=as_json, data_dir=data_dir)
     output.show({"removed": gone.id}, Text(f"{gone.name} is gone"))
 
 
@@ -126,22 +121,16 @@ def create_user(
     data_dir: DataDirOption = None,
 ) -> None:
     """Make a user a member of an organization, or give a member another role."""
-
-    async def work(desk: Desk) -> Member:
-        return await admin.save_member(desk, organization=organization, user=user, role=role)
-
-    output, _, member = _run(work, as_json=as_json, data_dir=data_dir)
+    asked = partial(admin.save_member, organization=organization, user=user, role=role)
+    output, _, member = _run(asked, as_json=as_json, data_dir=data_dir)
     output.show(_member(member), Text(f"{member.name}: {member.user_id}, {member.role}"))
 
 
 @user.command("list")
 def list_users(organization: OrgOption, as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
     """List the members of an organization."""
-
-    async def work(desk: Desk) -> list[Member]:
-        return await admin.list_members(desk, organization=organization)
-
-    output, _, members = _run(work, as_json=as_json, data_dir=data_dir)
+    asked = partial(admin.list_members, organization=organization)
+    output, _, members = _run(asked, as_json=as_json, data_dir=data_dir)
     output.show(
         [_member(member) for member in members],
         _table(["user", "role", "id"], [[one.name, one.role, one.user_id] for one in members]),
@@ -153,11 +142,8 @@ def remove_user(
     organization: OrgOption, user: UserOption, as_json: JsonOption = False, data_dir: DataDirOption = None
 ) -> None:
     """End a membership, with its assignments and keys; tokens stop within seconds. What was written stays."""
-
-    async def work(desk: Desk) -> Member:
-        return await admin.remove_member(desk, organization=organization, user=user)
-
-    output, _, member = _run(work, as_json=as_json, data_dir=data_dir)
+    asked = partial(admin.remove_member, organization=organization, user=user)
+    output, _, member = _run(asked, as_json=as_json, data_dir=data_dir)
     output.show({"removed": member.user_id}, Text(f"{member.name} is no member any more"))
 
 
@@ -171,11 +157,8 @@ def create_assignment(
     data_dir: DataDirOption = None,
 ) -> None:
     """Assign a member to a client, or to one deal of it; both are made where missing."""
-
-    async def work(desk: Desk) -> Enrolment:
-        return await admin.assign(desk, organization=organization, user=user, client=client, deal=deal)
-
-    output, _, made = _run(work, as_json=as_json, data_dir=data_dir)
+    asked = partial(admin.assign, organization=organization, user=user, client=client, deal=deal)
+    output, _, made = _run(asked, as_json=as_json, data_dir=data_dir)
     output.show(_ids(made), Text(f"{user} works for {deal or client} now"))
 
 
@@ -184,11 +167,8 @@ def list_assignments(
     organization: OrgOption, user: UserOption, as_json: JsonOption = False, data_dir: DataDirOption = None
 ) -> None:
     """List what a member is assigned to."""
-
-    async def work(desk: Desk) -> list[Assignment]:
-        return await admin.list_assignments(desk, organization=organization, user=user)
-
-    output, _, found = _run(work, as_json=as_json, data_dir=data_dir)
+    asked = partial(admin.list_assignments, organization=organization, user=user)
+    output, _, found = _run(asked, as_json=as_json, data_dir=data_dir)
     output.show(
         [
             {
@@ -214,11 +194,8 @@ def remove_assignment(
     data_dir: DataDirOption = None,
 ) -> None:
     """End an assignment; it takes effect within seconds."""
-
-    async def work(desk: Desk) -> Enrolment:
-        return await admin.unassign(desk, organization=organization, user=user, client=client, deal=deal)
-
-    output, _, gone = _run(work, as_json=as_json, data_dir=data_dir)
+    asked = partial(admin.unassign, organization=organization, user=user, client=client, deal=deal)
+    output, _, gone = _run(asked, as_json=as_json, data_dir=data_dir)
     output.show(_ids(gone), Text(f"{user} does not work for {deal or client} any more"))
 
 
@@ -260,11 +237,8 @@ def create_key(
 @key.command("list")
 def list_keys(organization: OrgOption, as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
     """List the keys of an organization, the revoked ones too."""
-
-    async def work(desk: Desk) -> list[ApiKey]:
-        return await admin.list_keys(desk, organization=organization)
-
-    output, _, found = _run(work, as_json=as_json, data_dir=data_dir)
+    asked = partial(admin.list_keys, organization=organization)
+    output, _, found = _run(asked, as_json=as_json, data_dir=data_dir)
     rows = [
         [one.name, one.user_id, one.documents, _shown(one.last_used_at) or "never", _state(one), one.id]
         for one in found

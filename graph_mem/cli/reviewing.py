@@ -10,14 +10,15 @@ from rich.text import Text
 
 from graph_mem.cli.output import Harmless
 from graph_mem.core.model import Entity, Fact, Page, Principal, Record, RecordId, is_id
-from graph_mem.core.proposals import Decision, Proposal, ProposalState
+from graph_mem.core.proposals import Decision, Proposal, ProposalKind, ProposalState
 from graph_mem.errors import GraphMemError
-from graph_mem.services import Deps, records, review
+from graph_mem.services import Deps, fact_lists, records, review
 from graph_mem.store.reviews import Filter
 
 _PAGE = 100
 _SHOWN_CHARACTERS = 600
 _SHOWN_SEARCHES = 3
+_SHOWN_FACTS = 5
 
 Named = Mapping[str, Record | Entity]
 
@@ -57,11 +58,13 @@ async def named(deps: Deps, principal: Principal, proposals: Sequence[Proposal])
 
 
 def table(proposals: Sequence[Proposal], things: Named) -> Table:
-    """One line for each proposal."""
-    view = Table(Column("id", no_wrap=True), "would", "what", "score", "why", "filed")
+    """One row for each proposal, which can be read at 80 columns."""
+    view = Table(Column("id", no_wrap=True), Column("score", no_wrap=True), "proposal")
     for one in proposals:
-        what = "\n".join(_line(things.get(id), id) for id in one.subject_ids)
-        view.add_row(one.id, _would(one), what, f"{one.score:.2f}", one.reason, f"{one.proposed_at:%Y-%m-%d}")
+        filed = f"{one.proposed_at:%Y-%m-%d}"
+        what = (f"\n{_line(things.get(id), id)}" for id in one.subject_ids)
+        told = Text.assemble((_would(one), "bold"), f", {filed}", *what, ("\n" + one.reason, "dim"))
+        view.add_row(one.id, f"{one.score:.2f}", told)
     return view
 
 
@@ -73,7 +76,8 @@ async def ask(
     retrievals = await review.retrievals(deps, principal, proposals)
     outcomes: list[Outcome] = []
     for number, (one, searches) in enumerate(zip(proposals, retrievals, strict=True), start=1):
-        console.print(Harmless(_view(one, things, searches, title=f"{number} of {len(proposals)}  {_would(one)}")))
+        beside = [*_cited(one, things), *await _active(deps, principal, one, things), *_counted(searches)]
+        console.print(Harmless(_view(one, things, beside, title=f"{number} of {len(proposals)}  {_would(one)}")))
         answer = _answer(read)
         if answer == "q":
             break
@@ -101,7 +105,31 @@ async def _carry_out(deps: Deps, principal: Principal, one: Proposal, answer: st
     return Outcome(one.id, decided.state.value)
 
 
-def _view(one: Proposal, things: Named, searches: Sequence[str], *, title: str) -> Panel:
+def _cited(one: Proposal, things: Named) -> list[Text]:
+    evidence = [id for id in one.evidence_ids if id not in one.subject_ids]
+    return [_told("evidence", _whole(things.get(id), id)) for id in evidence]
+
+
+async def _active(deps: Deps, principal: Principal, one: Proposal, things: Named) -> list[Text]:
+    """What holds in the slot of a proposed fact now, which keeping it may replace."""
+    fact = things.get(one.subject_ids[0])
+    if one.kind is not ProposalKind.PROMOTE_FACT or not isinstance(fact, Fact):
+        return []
+    scope = (fact.place.scope.client_id, fact.place.scope.deal_id)
+    wanted = await fact_lists.list_filter(deps, principal, scope=scope, subject=fact.subject, relation=fact.relation)
+    found = await fact_lists.page(deps, principal, wanted, Page(_SHOWN_FACTS))
+    return [_told("says now", _whole(other, other.id)) for other in found if other.place == fact.place]
+
+
+def _counted(searches: Sequence[str]) -> list[Text]:
+    return [_told("counted from", Text(", ".join(searches[:_SHOWN_SEARCHES])))] if searches else []
+
+
+def _told(what: str, words: Text) -> Text:
+    return Text.assemble((f"{what}  ", "dim"), words)
+
+
+def _view(one: Proposal, things: Named, beside: Sequence[Text], *, title: str) -> Panel:
     numbers = Table.grid(padding=(0, 2))
     for name, value in one.signals.items():
         numbers.add_row(Text(name, style="dim"), f"{value:g}")
@@ -109,11 +137,7 @@ def _view(one: Proposal, things: Named, searches: Sequence[str], *, title: str) 
     sides.add_column(ratio=3)
     sides.add_column(ratio=2)
     sides.add_row(Group(*(_whole(things.get(id), id) for id in one.subject_ids)), Group(one.reason, one.gate, numbers))
-    evidence = [id for id in one.evidence_ids if id not in one.subject_ids]
-    cited = [Text("evidence", style="dim"), *(_whole(things.get(id), id) for id in evidence)] if evidence else []
-    if searches:
-        cited.append(Text.assemble(("counted from  ", "dim"), ", ".join(searches[:_SHOWN_SEARCHES])))
-    return Panel(Group(sides, *cited), title=title, subtitle=one.id, title_align="left", subtitle_align="right")
+    return Panel(Group(sides, *beside), title=title, subtitle=one.id, title_align="left", subtitle_align="right")
 
 
 def _would(one: Proposal) -> str:

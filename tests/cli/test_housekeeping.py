@@ -40,23 +40,19 @@ def said(run: Any, statement: str, *, user: str = "ana") -> str:
 def test_the_queue_is_gone_through_with_the_evidence_beside(run: Any) -> None:
     active = said(run, "Northwind pays 185.")
     wanted = [said(run, f"Northwind pays {n}.", user="robo") for n in (190, 210, 220)]
-    listed = json.loads(run("review", "--list", "--json"))
-    assert [one["subjectIds"] for one in listed] == [[id] for id in wanted]
     assert "Northwind / rate: Northwind pays 190." in run("review", "--list")
     shown = run("review", answers="x\nr\ns\nk\n")
     assert "promote fact" in shown
+    assert "says now  fact  " + active in shown
     assert "Northwind pays 220." in shown
     assert "2 decided, 1 left" in shown
     left = json.loads(run("review", "--json"))
     assert [one["subjectIds"] for one in left] == [[wanted[1]]]
-    facts = json.loads(run("fact", "list", "--json"))
-    assert [one["statement"] for one in facts] == ["Northwind pays 220."]
     kept = json.loads(run("review", "--list", "--state", "KEPT", "--json"))
     assert "REVERTED" in run("review", "--revert", kept[0]["id"])
     assert [one["id"] for one in json.loads(run("fact", "list", "--json"))] == [active]
     trust = json.loads(run("trust", "--json"))
     assert trust == [{"kind": "PROMOTE_FACT", "shape": "fact", "kept": 0, "reverted": 2, "autoKeep": False}]
-    assert "PROMOTE_FACT" in run("trust")
 
 
 def test_archive_restore_and_validate_say_how_the_record_stands(run: Any) -> None:
