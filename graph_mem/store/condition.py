@@ -30,17 +30,16 @@ class Condition:
 
     indexes: tuple[IndexCondition, ...]
     gds: str | None
-    waiting: int
     oldest_s: float
 
 
 async def examine(tx: Tx) -> Condition:
     """The condition of the database."""
     indexes = tuple(IndexCondition(found["name"], found["state"]) for found in await rows(tx, INDEXES))
-    waiting, oldest_at = await jobs.backlog(tx)
+    _, oldest_at = await jobs.backlog(tx)
     now = await row(tx, NOW)
     age_ms = now["now"] - oldest_at if now and oldest_at is not None else 0
-    return Condition(indexes, await gds_version(tx), waiting, max(0, age_ms) / 1000)
+    return Condition(indexes, await gds_version(tx), max(0, age_ms) / 1000)
 
 
 async def gds_version(tx: Tx) -> str | None:
