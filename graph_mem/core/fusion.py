@@ -16,7 +16,7 @@ from graph_mem.core.retrieval import Calibration, Fusion, RetrievalConfig
 RRF_K = 60
 """Source: Cormack, Clarke, Buettcher, SIGIR 2009."""
 
-_USUAL_SHARE = 0.5
+_USUAL_SHARE = 0.6
 """What a word of a query weighs beside the rarest possible word, measured on three sets."""
 
 

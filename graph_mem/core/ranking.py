@@ -11,7 +11,9 @@ from graph_mem.core.retrieval import RankingProfile, RetrievalConfig, Score, Tie
 EQUAL_RELEVANCE = 0.005
 """Fused scores no further apart than this are equally relevant: one's own record goes first."""
 
-_NOT_MUCH_WORSE = 0.7
+_NEARLY_EQUAL = 0.94
+"""Of a weight: matches no further apart are as good as each other. Measured, with `source_share`: bench/README.md."""
+
 _COMMON = 0.3
 """Jaccard likeness that says nothing: texts on one matter share that much by their little words."""
 
@@ -138,16 +140,16 @@ def diversify(ranked: Sequence[Ranked], words: Sequence[frozenset[str]], config:
 
 
 def spread(ranked: Sequence[Ranked], sources: Mapping[RecordId, str], *, page: int, share: float) -> list[Ranked]:
-    """`ranked` with the last `share` of the first page given to sources that are not on it yet.
+    """`ranked` so that in the last `share` of the first page sources that are not on it yet go before their equals.
 
-    One conversation or document that is all about the question would take the whole page; what it takes is the places
-    that matter least. A record without a source is its own; a much worse one is not brought forward.
+    One conversation or document that is all about the question would take the whole page. A record without a source is
+    its own; one that is worse than what it would pass, by more than a little, is not brought forward.
     """
     kept = max(1, page - int(page * share))
     shown, rest = list(ranked[:kept]), list(ranked[kept:])
     seen = {sources.get(one.record_id, one.record_id) for one in shown}
     while rest and len(shown) < page:
-        worst = rest[0].weight * _NOT_MUCH_WORSE
+        worst = rest[0].weight * _NEARLY_EQUAL
         new = (one for one in rest if sources.get(one.record_id, one.record_id) not in seen and one.weight >= worst)
         chosen = next(new, rest[0])
         rest.remove(chosen)

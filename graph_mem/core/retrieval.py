@@ -74,7 +74,7 @@ class RetrievalConfig:
     `neighbour_weight` is what a passage gains of the fused score of the better passage next to it in its source,
     `participant_weight` what a record gains, of its own, whose participant the query names. `strength_influence` is the
     most that strength can take from a score: matches that are not that near to each other keep their order.
-    `source_share` of a page, at its end, goes to sources that are not on it yet.
+    In `source_share` of a page, at its end, sources that are not on it yet go before nearly equal matches.
     """
 
     version: int = 0
@@ -95,7 +95,7 @@ class RetrievalConfig:
     neighbour_weight: float = 0.25
     participant_weight: float = 0.3
     strength_influence: float = 0.1
-    source_share: float = 0.1
+    source_share: float = 0.5
     strength_weights: Mapping[str, float] = field(default_factory=lambda: dict(DEFAULT_STRENGTH_WEIGHTS))
     updated_at: datetime | None = None
     updated_by: UserId | None = None

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -157,7 +158,7 @@ def test_what_lies_beyond_the_compared_keeps_its_place() -> None:
 
 
 def test_the_end_of_a_page_goes_to_sources_that_are_not_on_it() -> None:
-    ranked = rank([candidate(f"r{i:02d}", 0.9 - i / 100) for i in range(14)], STRENGTH)
+    ranked = rank([candidate(f"r{i:02d}", 0.9 - i / 200) for i in range(14)], STRENGTH)
     sources = {RecordId(f"r{i:02d}"): "talk" if i < 12 else f"other{i}" for i in range(14)}
     page = varied_id(spread(ranked, sources, page=10, share=0.2))
     assert page[:10] == [*(f"r{i:02d}" for i in range(8)), "r12", "r13"]
@@ -170,8 +171,9 @@ def test_records_of_different_sources_keep_their_order(given: list[Candidate], p
     assert spread(ranked, {}, page=page, share=share) == ranked
 
 
-def test_a_much_worse_record_is_not_brought_forward() -> None:
-    ranked = rank([*(candidate(f"r{i}", 0.9) for i in range(5)), candidate("far", 0.2)], STRENGTH)
+@pytest.mark.parametrize("worse", [0.2, 0.8])
+def test_a_worse_record_is_not_brought_forward(worse: float) -> None:
+    ranked = rank([*(candidate(f"r{i}", 0.9) for i in range(5)), candidate("far", worse)], STRENGTH)
     sources = {RecordId(f"r{i}"): "talk" for i in range(5)}
     assert varied_id(spread(ranked, sources, page=4, share=0.5))[-1] == "far"
 
