@@ -23,7 +23,8 @@
         ├── ChecksumMismatch
         ├── UnsuitableServer
         ├── DimensionMismatch
-        └── SchemaMismatch
+        ├── SchemaMismatch
+        └── SchemaTooNew
 
 A message states what was found and what was expected.
 """
@@ -176,3 +177,7 @@ class DimensionMismatch(SetupError):
 
 class SchemaMismatch(SetupError):
     """An index or constraint on the server is not the one we define."""
+
+
+class SchemaTooNew(SetupError):
+    """The database was migrated by a later release, whose records this one may misread."""

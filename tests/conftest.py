@@ -1,4 +1,7 @@
-"""One real Neo4j for the whole run: the one in GRAPH_MEM_NEO4J_URI, else one of our own in a temporary folder."""
+"""One real Neo4j for the whole run: the one in GRAPH_MEM_NEO4J_URI, else one of our own in a temporary folder.
+
+Our own begins with what the first schema left behind, so whatever is tested is tested on a base that was upgraded.
+"""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -20,6 +23,7 @@ property_settings.register_profile("graph-mem", deadline=None)  # whoever else i
 property_settings.load_profile("graph-mem")
 
 REPOSITORY = Path(__file__).parents[1]
+FIRST_SCHEMA = REPOSITORY / "tests" / "store" / "first_schema"
 DIMENSION = 384
 TEST_MEMORY = Memory(heap_mib=1024, pagecache_mib=128)
 
@@ -42,6 +46,9 @@ def neo4j_address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         yield Address(given.neo4j_uri, "", given.neo4j_user, given.neo4j_password.get_secret_value())
         return
     server = LocalServer(tmp_path_factory.mktemp("instance") / "neo4j", request.getfixturevalue("engine"))
+    server.prepare()
+    server.configure(Ports(bolt=0, http=0))
+    server.admin("database", "load", "neo4j", f"--from-path={FIRST_SCHEMA}")
     try:
         yield server.start(Ports(bolt=0, http=0))
     finally:

@@ -86,7 +86,7 @@ class LocalServer:
             ports = Ports(bolt=choose_port(wanted.bolt, "Bolt"), http=choose_port(wanted.http, "HTTP"))
             self.configure(ports)
             if not self.home.has_data:
-                self.admin("dbms", "set-initial-password", self.home.password())
+                self.admin("dbms", "set-initial-password", "--", self.home.password())  # it may begin with a dash
             self._await_ready(self._spawn())
             return self.home.address()
 

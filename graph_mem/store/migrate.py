@@ -13,7 +13,7 @@ from typing import Any, LiteralString, cast
 
 from neo4j.exceptions import ClientError
 
-from graph_mem.errors import DatabaseUnavailable, DimensionMismatch, SchemaMismatch
+from graph_mem.errors import DatabaseUnavailable, DimensionMismatch, SchemaMismatch, SchemaTooNew
 from graph_mem.store.db import Database
 
 VERSIONED = "CREATE CONSTRAINT migration_version IF NOT EXISTS FOR (n:Migration) REQUIRE n.version IS UNIQUE"
@@ -74,6 +74,7 @@ async def migrate(db: Database, folder: Path, *, dimension: int, timeout_s: int 
     """Bring the database to the newest schema; returns the names of the migrations it applied."""
     migrations = load(folder, dimension=dimension)
     applied = {row["version"] for row in await db.run(APPLIED)}
+    _check_age(applied, migrations)
     missing = [migration for migration in migrations if migration.version not in applied]
     if missing:
         await _insist(db, VERSIONED)
@@ -84,6 +85,16 @@ async def migrate(db: Database, folder: Path, *, dimension: int, timeout_s: int 
     await db.run(ONLINE, timeout_s=timeout_s)
     await _verify(db, migrations, dimension=dimension)
     return [migration.name for migration in missing]
+
+
+def _check_age(applied: set[int], migrations: list[Migration]) -> None:
+    """Refuse a database that is ahead of us: it only goes forward."""
+    newest = migrations[-1].version
+    if max(applied, default=0) > newest:
+        raise SchemaTooNew(
+            f"The database has schema {max(applied)}, this release of graph-mem knows {newest} and none later:"
+            " start the release that migrated it, or a later one."
+        )
 
 
 async def _insist(db: Database, statement: LiteralString, **parameters: Any) -> None:

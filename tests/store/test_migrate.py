@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_mem.errors import DimensionMismatch, SchemaMismatch
+from graph_mem.errors import DimensionMismatch, SchemaMismatch, SchemaTooNew
 from graph_mem.local.conf import Ports
 from graph_mem.local.home import Address
 from graph_mem.local.server import Engine, LocalServer
@@ -43,6 +43,14 @@ async def test_four_at_once_make_one_schema_and_later_ones_write_none(pools: lis
     recorded = await pools[0].run("MATCH (n:Migration) RETURN n.version AS version ORDER BY version")
     assert [row["version"] for row in recorded] == [one.version for one in load(SCHEMA, dimension=384)]
     assert [await migrate(pool, SCHEMA, dimension=384) for pool in pools] == [[], [], [], []]
+
+
+async def test_a_schema_of_a_later_release_is_refused(pools: list[Database]) -> None:
+    await migrate(pools[0], SCHEMA, dimension=384)
+    await pools[0].run("CREATE (:Migration {version: 9999, name: 'later'})")
+    with pytest.raises(SchemaTooNew, match=r"schema 9999.*knows \d+ and none later"):
+        await migrate(pools[0], SCHEMA, dimension=384)
+    await pools[0].run("MATCH (n:Migration {version: 9999}) DELETE n")
 
 
 async def test_another_dimension_is_refused_by_naming_both(pools: list[Database]) -> None:
