@@ -19,7 +19,9 @@ SCHEMA = Path(__file__).parents[2] / "schema"
 
 @pytest.fixture(scope="module")
 def empty(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    server = LocalServer(tmp_path_factory.mktemp("empty") / "neo4j", engine)
+    folder = tmp_path_factory.mktemp("empty")
+    (folder / "neo4j-password").write_text("-like-an-option-but-none")  # as one in 64 generated ones is
+    server = LocalServer(folder / "neo4j", engine)
     try:
         yield server.start(Ports(bolt=0, http=0))
     finally:
