@@ -8,6 +8,7 @@ from bench.measures import Answered
 from bench.sets import Question
 from graph_mem.core.model import Principal, RecordId, Standing
 from graph_mem.core.retrieval import Query, RetrievalMode, SearchPage
+from graph_mem.core.vectors import FIRST
 from graph_mem.services import Deps, recall
 from graph_mem.store import search
 from graph_mem.store.found import Found
@@ -61,7 +62,9 @@ def _where(principal: Principal, question: Question) -> Where:
 async def _vector(deps: Deps, principal: Principal, question: Question) -> dict[RecordId, float]:
     vector = await deps.embedder.query(question.text)
     where = _where(principal, question)
-    return _best(await deps.db.glance(lambda tx: search.meaning(tx, principal, where, vector=vector, limit=_DEPTH)))
+    return _best(
+        await deps.db.glance(lambda tx: search.meaning(tx, principal, where, vector=vector, space=FIRST, limit=_DEPTH))
+    )
 
 
 async def _words(deps: Deps, principal: Principal, question: Question) -> dict[RecordId, float]:

@@ -27,13 +27,14 @@ from graph_mem.api.session import Sessions
 from graph_mem.api.tokens import TokenVerifier
 from graph_mem.config import Settings
 from graph_mem.core.context import Limits
-from graph_mem.core.retrieval import RetrievalConfig
+from graph_mem.core.vectors import FIRST, Placed, Source
 from graph_mem.errors import SetupError
 from graph_mem.local.artifacts import Cache, read_lock
 from graph_mem.local.weights import default_weights
 from graph_mem.models.chat import ChatModel
 from graph_mem.models.claims import ModelClaims
 from graph_mem.models.embedder import Embedder
+from graph_mem.models.embedders import Embedders
 from graph_mem.models.encoder import Encoder
 from graph_mem.models.endpoint import Endpoint
 from graph_mem.models.extractor import Extractor
@@ -45,7 +46,18 @@ from graph_mem.models.recognizers import load_recognizer
 from graph_mem.models.remote import RemoteEncoder
 from graph_mem.models.sentence import load_sentence_transformer
 from graph_mem.models.tokens import RememberedCounts, load_tokenizer
-from graph_mem.services import Deps, embedding, health, idempotency, metrics, nightly, revectoring, scratch, upkeep
+from graph_mem.services import (
+    Deps,
+    embedding,
+    health,
+    idempotency,
+    metrics,
+    nightly,
+    revectoring,
+    scratch,
+    upkeep,
+    vectorings,
+)
 from graph_mem.services.capture import PROCESS
 from graph_mem.services.health import ServiceState
 from graph_mem.services.processing import fail, process
@@ -56,10 +68,14 @@ from graph_mem.services.tracing import TraceWriter
 from graph_mem.services.wakeups import Wakeups
 from graph_mem.services.worker import Duty, Handler, Worker
 from graph_mem.signing import token_settings
+from graph_mem.store import spaces
 from graph_mem.store.db import Database
 from graph_mem.store.migrate import migrate
 
 _log = logging.getLogger(__name__)
+
+_FIRST_READ_S = 120.0
+"""A server that has just started plans its first statement for many seconds where the machine is busy."""
 
 HANDLERS = {
     PROCESS: Handler(process, fail),
@@ -88,6 +104,43 @@ def model(settings: Settings, *, light: bool = False) -> tuple[Callable[[], Enco
         case name:
             profile = profile_of(name, dimension=settings.embedder_dimension)
             return partial(load_sentence_transformer, name, profile=profile), profile
+
+
+def source_of(settings: Settings) -> Source:
+    """The embedding model that the settings name."""
+    _, profile = model(settings)
+    return Source(profile.name, profile.dimension, settings.embedder, settings.embedder_url, settings.embedder_model)
+
+
+def with_source(settings: Settings, source: Source) -> Settings:
+    """Settings that name this embedding model; the key stays what it is."""
+    return settings.model_copy(
+        update={
+            "embedder": source.embedder,
+            "embedder_url": source.url,
+            "embedder_model": source.endpoint_model,
+            "embedder_dimension": source.dimension,
+        }
+    )
+
+
+def embedder_of(settings: Settings, source: Source) -> Embedder:
+    """The embedder of a model that is in force, or will be; one that this machine cannot load says why."""
+    try:
+        load, profile = model(with_source(settings, source))
+    except SetupError as error:
+        return Embedder(partial(_refuse, error), profile=ModelProfile(name=source.model, dimension=source.dimension))
+    return Embedder(load, profile=profile)
+
+
+def _refuse(error: SetupError) -> Encoder:
+    raise error
+
+
+async def in_force(settings: Settings, db: Database) -> Placed:
+    """The embedding model whose vectors the database holds: what it says, else what the settings name."""
+    now = await db.read(spaces.read, timeout_s=_FIRST_READ_S)
+    return now.in_force if now else Placed(source_of(settings), FIRST)
 
 
 def model_folder(settings: Settings) -> Path:
@@ -141,14 +194,15 @@ async def opened(settings: Settings, *, light: bool = False, start_model: bool =
     async with AsyncExitStack() as stack:
         db = database(settings)
         stack.push_async_callback(db.close)
-        embedder = Embedder(load, profile=profile)
+        embedder = Embedders(source_of(settings), Embedder(load, profile=profile), make=partial(embedder_of, settings))
         stack.push_async_callback(embedder.aclose)
         traces = TraceWriter(db)
         stack.push_async_callback(traces.aclose)
+        cache = SettingsCache(db, retrieval=vectorings.weights(profile))
+        await stack.enter_async_context(vectorings.following(db, embedder, cache))
         if start_model:
             embedder.start()
         talker = chat(settings, stack)
-        defaults = RetrievalConfig(lexical_weight=profile.lexical_weight, vector_weight=profile.vector_weight)
         yield Deps(
             db=db,
             embedder=embedder,
@@ -156,7 +210,7 @@ async def opened(settings: Settings, *, light: bool = False, start_model: bool =
             tokenizer=RememberedCounts(
                 await asyncio.to_thread(lambda: load_tokenizer(settings.tokenizer or model_folder(settings)))
             ),
-            settings=SettingsCache(db, retrieval=defaults),
+            settings=cache,
             traces=traces,
             wakeups=Wakeups(),
             claims=ModelClaims(talker) if talker else None,
@@ -167,10 +221,10 @@ async def opened(settings: Settings, *, light: bool = False, start_model: bool =
 
 async def prepare(settings: Settings) -> list[str]:
     """Bring the database's schema up to date; returns the names of the migrations applied."""
-    _, profile = model(settings)
     db = database(settings)
     try:
-        return await migrate(db, folder("schema"), dimension=profile.dimension)
+        placed = await in_force(settings, db)
+        return await migrate(db, folder("schema"), dimension=placed.source.dimension, space=placed.space)
     finally:
         await db.close()
 

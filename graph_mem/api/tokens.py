@@ -90,7 +90,7 @@ class TokenVerifier:
         org, user = claims["org"], claims["sub"]
         if not (isinstance(org, str) and is_id(org, "org") and is_id(user, "usr")):
             raise jwt.InvalidTokenError("`sub` and `org` must be a user's and an organization's id")
-        return Claims(OrganizationId(org), UserId(user), _expiry(claims["exp"] + self._settings.leeway_s))
+        return Claims(OrganizationId(org), UserId(user), _expiry(float(claims["exp"]) + self._settings.leeway_s))
 
 
 class ProviderKeys:

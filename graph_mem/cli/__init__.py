@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "people": ("token", "org", "user", "assign", "key"),
     "data": ("import",),
     "backup": ("export", "restore"),
+    "reembedding": ("reembed",),
     "retrieval": ("search", "sweep"),
     "history": ("history", "chain", "fact"),
     "context": ("context", "run-trace"),

@@ -12,7 +12,7 @@ from graph_mem.cli.access import complete, open_database, require_suitable
 from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
 from graph_mem.cli.people import Desk
 from graph_mem.config import Settings
-from graph_mem.core.archive import Model
+from graph_mem.core.vectors import Placed
 
 commands = typer.Typer()
 
@@ -34,7 +34,7 @@ def export(
     """Write organizations into a file while they are in use; run it again if it was broken off."""
     from graph_mem.services import exports
 
-    async def work(desk: Desk, model: Model) -> exports.Exported:
+    async def work(desk: Desk, model: Placed) -> exports.Exported:
         return await exports.export(
             desk, target.absolute(), organization=organization, model=model, vectors=not without_vectors
         )
@@ -67,7 +67,7 @@ def restore(
 
     settings = complete(settings_for(data_dir))
 
-    async def work(desk: Desk, model: Model) -> restores.Restored:
+    async def work(desk: Desk, model: Placed) -> restores.Restored:
         await require_suitable(settings)
         await app.prepare(settings)
         return await restores.restore(desk, source, model=model)
@@ -86,14 +86,12 @@ def restore(
     Output(as_json=as_json).show(document, Text(said + left))
 
 
-def _with_database(settings: Settings, work: Callable[[Desk, Model], Awaitable[T]]) -> T:
+def _with_database(settings: Settings, work: Callable[[Desk, Placed], Awaitable[T]]) -> T:
     """The result of `work`, with a pool on the database and the model whose vectors it holds; none is loaded."""
     from graph_mem import app
 
-    _, profile = app.model(settings)
-
     async def act() -> T:
         async with open_database(settings) as database:
-            return await work(Desk(database), Model(profile.name, profile.dimension))
+            return await work(Desk(database), await app.in_force(settings, database))
 
     return asyncio.run(act())

@@ -1,4 +1,4 @@
-"""`db dump` and `db load`: the worst day of an instance on this machine."""
+"""`db dump`, `db load`, `db compact`: the files of an instance on this machine."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +14,7 @@ from graph_mem.local.dump import dump, load
 from graph_mem.local.folder import DataFolder
 
 commands = typer.Typer()
-database = typer.Typer(help="Backup of the local database, while it is stopped.", no_args_is_help=True)
+database = typer.Typer(help="Files of the local database, while it is stopped.", no_args_is_help=True)
 commands.add_typer(database, name="db")
 
 
@@ -45,6 +45,25 @@ def load_command(
     with DataFolder(settings.data_dir).hold():
         load(local_server(settings, output), source.resolve(), replace=replace)
     output.show({"loaded": str(source.resolve())}, Text(f"Loaded {source} into {settings.data_dir}."))
+
+
+@database.command("compact")
+def compact_command(as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
+    """Write the stopped instance's database anew: no file, log or dump of it then holds what was erased."""
+    from graph_mem.cli.compacting import compact
+
+    output, settings = Output(as_json=as_json), settings_for(data_dir)
+    require_own_database(settings)
+    with DataFolder(settings.data_dir).hold():
+        done = compact(settings, output)
+    document = {
+        "nodes": done.census.nodes,
+        "edges": done.census.edges,
+        "bytesBefore": done.bytes_before,
+        "bytesAfter": done.bytes_after,
+    }
+    said = f"{done.census.nodes:,} nodes, {done.census.edges:,} edges; {done.bytes_before:,} bytes before,"
+    output.show(document, Text(f"{said} {done.bytes_after:,} now. Dumps and exports made before are as they were."))
 
 
 def require_own_database(settings: Settings) -> None:

@@ -104,4 +104,9 @@ def _verdict(proof: Proof) -> RenderableType:
     lines = [f"{one.what} {one.id} still holds the words, as `{one.property}`" for one in proof.remnants]
     lines += [f"{file} still holds the words" for file in proof.files]
     lines += [f"{file} is compressed: load it elsewhere and verify there" for file in proof.unread]
-    return "\n".join(lines) if lines else "No property of any node or relationship holds the words."
+    if lines:
+        return "\n".join(lines)
+    return (
+        "No property of any node or relationship holds the words. Bytes that Neo4j has freed may, and so may raw dumps:"
+        " `graph-mem db compact` writes the files anew."
+    )

@@ -132,7 +132,7 @@ async def _until_started(server: Server, serve: asyncio.Task[None]) -> None:
 
 async def warmed(settings: Settings) -> None:
     """Return when a first search is as quick as any; a database that is away now is waited for by the service."""
-    _, profile = app.model(settings)
     async with open_database(settings) as database:
         with contextlib.suppress(ServiceUnavailable, OperationTimeout):
-            await warm(database, dimension=profile.dimension)
+            placed = await app.in_force(settings, database)
+            await warm(database, dimension=placed.source.dimension, space=placed.space)

@@ -12,6 +12,7 @@ from pathlib import Path
 from graph_mem.errors import SetupError
 from graph_mem.local.home import Home
 from graph_mem.local.secrets import keep_secret
+from graph_mem.local.swap import settle
 
 PATIENCE_S = 2.0
 
@@ -57,6 +58,7 @@ class DataFolder:
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
+            settle(self.root)
             try:
                 yield
             finally:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from graph_mem.core.vectors import Vector, Vectors
+from graph_mem.core.vectors import FIRST, Space, Vector, Vectors
 from graph_mem.errors import DimensionMismatch, EmbedderUnavailable, InvalidInput
 from graph_mem.models.encoder import Encoder, Kind, checked
 from graph_mem.models.lane import Lane
@@ -91,6 +91,11 @@ class Embedder:
             width=limits.passage_width,
             threads=limits.passage_threads,
         )
+
+    @property
+    def in_force(self) -> "Encoding":
+        """Itself, where no other model can follow it."""
+        return Encoding(self, FIRST)
 
     @property
     def status(self) -> EmbedderStatus:
@@ -267,6 +272,14 @@ class Embedder:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """An embedder, and the space that its vectors belong to."""
+
+    embedder: Embedder
+    space: Space
 
 
 def _again(error: EmbeddingError) -> EmbeddingError:

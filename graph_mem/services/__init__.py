@@ -9,6 +9,7 @@ from ulid import ULID
 from graph_mem.core.context import DEFAULT_LIMITS, Limits
 from graph_mem.models.claims import ClaimExtractor
 from graph_mem.models.embedder import Embedder
+from graph_mem.models.embedders import Embedders
 from graph_mem.models.extractor import Extractor
 from graph_mem.models.judge import Judge
 from graph_mem.models.tokens import Tokenizer
@@ -35,7 +36,7 @@ def new_id(kind: str) -> str:
 @dataclass(frozen=True)
 class Deps:
     db: Database
-    embedder: Embedder
+    embedder: Embedder | Embedders
     extractor: Extractor
     tokenizer: Tokenizer
     settings: SettingsCache

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from graph_mem.core.model import Fact
 from graph_mem.core.text import name_key
 from graph_mem.models.extractor import Found
-from graph_mem.services import Deps
+from graph_mem.services import Deps, vectorings
 from graph_mem.store import entities, fact_jobs, jobs
 from graph_mem.store.db import Tx
 from graph_mem.store.entities import Named
@@ -27,11 +27,13 @@ async def embed(deps: Deps, batch: Sequence[Job], *, lease: str) -> None:
         return await fact_jobs.to_embed(tx, [Key(job.record_id, job.partition) for job in batch])
 
     found = await deps.db.read(read)
-    vectors = await deps.embedder.passages([fact.statement for fact in found]) if found else ()
+    encoding = deps.embedder.in_force
+    vectors = await encoding.embedder.passages([fact.statement for fact in found]) if found else ()
     subjects = {fact.id: await _subject(deps, fact) for fact in found}
     new_ids = {one.key: deps.new_id("ent") for one in subjects.values() if one}
 
     async def work(tx: Tx) -> None:
+        await vectorings.require(tx, encoding.space)
         held = await jobs.held(tx, list(of_fact.values()), lease=lease)
         mine = [pair for pair in zip(found, vectors, strict=True) if of_fact[pair[0].id] in held]
         named = {one.key: one for fact, _ in mine if (one := subjects[fact.id])}
@@ -40,7 +42,7 @@ async def embed(deps: Deps, batch: Sequence[Job], *, lease: str) -> None:
             Embedded(fact, vector, ids[subject.key] if (subject := subjects[fact.id]) else None)
             for fact, vector in mine
         ]
-        await fact_jobs.store(tx, embedded)
+        await fact_jobs.store(tx, embedded, encoding.space)
         await jobs.finish(tx, sorted(held), lease=lease)
 
     await deps.db.write(work)

@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar
 from graph_mem.core.archive import KINDS, Edge, Footer, Header, Model, Node
 from graph_mem.core.model import ORGANIZATION, OrganizationId, Place, UserId
 from graph_mem.core.people import Organization
+from graph_mem.core.vectors import Placed, Space
 from graph_mem.errors import InvalidInput, NotFound
 from graph_mem.local import archive
 from graph_mem.local.spool import Spool
@@ -71,7 +72,7 @@ class _Source:
     deps: ArchiveDeps
     spool: Spool
     org_id: OrganizationId
-    vectors: bool
+    space: Space | None
     since: int
 
     def read(self, kind: str) -> bool:
@@ -85,7 +86,7 @@ class _Source:
 
 
 async def export(
-    deps: ArchiveDeps, target: Path, *, organization: str | None, model: Model, vectors: bool = True
+    deps: ArchiveDeps, target: Path, *, organization: str | None, model: Placed, vectors: bool = True
 ) -> Exported:
     """Write the organization called so, or every one, to `target`; one that was broken off goes on where it was.
 
@@ -117,7 +118,7 @@ async def _chosen(deps: ArchiveDeps, organization: str | None) -> list[Organizat
 
 
 async def _read(
-    deps: ArchiveDeps, spool: Spool, chosen: Sequence[Organization], model: Model | None, *, every: bool
+    deps: ArchiveDeps, spool: Spool, chosen: Sequence[Organization], model: Placed | None, *, every: bool
 ) -> Header:
     """Everything of the chosen organizations, in the spool."""
     ids = " ".join(sorted(one.id for one in chosen))
@@ -126,7 +127,7 @@ async def _read(
     begun = int(spool.note("begun", str(ms(deps.clock()))))
     schema = await deps.db.read(archives.schema_version)
     since = ms(instant(begun) - _SKEW)
-    sources = [_Source(deps, spool, one.id, model is not None, since) for one in chosen]
+    sources = [_Source(deps, spool, one.id, model.space if model else None, since) for one in chosen]
     for source in sources:
         for kind in KINDS:
             if not source.read(kind):
@@ -137,7 +138,11 @@ async def _read(
     for source in sources:
         await _settle(source)
     organizations = {str(one.id): one.name for one in chosen}
-    return Header(spool.note("id", deps.new_id("exp")), schema, begun, organizations, model)
+    return Header(spool.note("id", deps.new_id("exp")), schema, begun, organizations, _named(model))
+
+
+def _named(model: Placed | None) -> Model | None:
+    return Model(model.source.model, model.source.dimension) if model else None
 
 
 async def _read_kind(source: _Source, kind: str) -> None:
@@ -145,7 +150,7 @@ async def _read_kind(source: _Source, kind: str) -> None:
     partitions = await _partitions(source)
 
     async def work(tx: Tx) -> None:
-        found = archives.nodes(tx, kind, org_id=source.org_id, partitions=partitions, vectors=source.vectors)
+        found = archives.nodes(tx, kind, org_id=source.org_id, partitions=partitions, space=source.space)
         async for nodes in _batches(found):
             source.spool.add(nodes=nodes)
         async for edges in _batches(archives.edges(tx, kind, org_id=source.org_id)):
@@ -235,7 +240,7 @@ async def _read_small(source: _Source) -> None:
 
 
 async def _replace(tx: Tx, source: _Source, ids: Sequence[str]) -> None:
-    nodes, edges = await archives.of_records(tx, source.org_id, ids, vectors=source.vectors)
+    nodes, edges = await archives.of_records(tx, source.org_id, ids, space=source.space)
     source.spool.forget(ids)
     source.spool.add(nodes, edges)
 

@@ -37,8 +37,8 @@ _DEEPEST = 2_000
 _COMPARED = 20
 """At least so many of the best are compared for variety."""
 
-_PAGE = 100
-"""No more are compared, and places given away among them: each with each, on the thread that everybody waits for."""
+_LARGEST = 200
+"""No more are compared, each with each, on the thread that everybody waits for: what the largest page needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +79,10 @@ async def ask(deps: Deps, principal: Principal, query: Query, *, first: int) -> 
     ranked = rank(candidates, config)
     if query.min_tier is not None:
         ranked = [one for one in ranked if one.tier.rank <= query.min_tier.rank]
-    compared = ranked[: min(_PAGE, max(_COMPARED, 2 * first))]
+    compared = ranked[: min(_LARGEST, max(_COMPARED, 2 * first))]
     varied = diversify(ranked, [words_of(units[one.passage_id].content) for one in compared], config)
     sources = {unit.record_id: unit.source for unit in units.values() if unit.source}
-    placed = spread(varied, sources, page=min(_PAGE, first), share=config.source_share)
+    placed = spread(varied, sources, page=min(_LARGEST, first), share=config.source_share)
     trace = Trace(
         id=deps.new_id("trc"),
         at=now,

@@ -141,14 +141,17 @@ async def _worded(deps: Deps, principal: Principal, asked: Asked, words: Wording
 @spanned("leg vector", _told)
 async def _vector(deps: Deps, principal: Principal, asked: Asked) -> _Leg:
     started = time.perf_counter()
+    encoding = deps.embedder.in_force
     try:
         with span("embed"):
-            vector = await deps.embedder.query(plain(asked.query.text[:_EMBEDDED_CHARS]))
+            vector = await encoding.embedder.query(plain(asked.query.text[:_EMBEDDED_CHARS]))
     except EMBEDDING_ERRORS as error:
         return _failed(VECTOR, error.message, started)
 
     async def find(limit: int) -> list[Found]:
-        return await deps.db.glance(lambda tx: search.meaning(tx, principal, asked.where, vector=vector, limit=limit))
+        return await deps.db.glance(
+            lambda tx: search.meaning(tx, principal, asked.where, vector=vector, space=encoding.space, limit=limit)
+        )
 
     try:
         async with asyncio.timeout(LEG_TIMEOUT_S):

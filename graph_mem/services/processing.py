@@ -7,9 +7,9 @@ import numpy as np
 
 from graph_mem.core.model import EntityRole, Memory, Processing
 from graph_mem.core.segments import chunks
-from graph_mem.core.vectors import Vectors
+from graph_mem.core.vectors import Space, Vectors
 from graph_mem.models.extractor import Extraction
-from graph_mem.services import Deps, folding
+from graph_mem.services import Deps, folding, vectorings
 from graph_mem.store import entities, jobs, memories
 from graph_mem.store.db import Tx
 from graph_mem.store.entities import Mention, Named
@@ -54,7 +54,8 @@ async def process(deps: Deps, batch: Sequence[Job], *, lease: str) -> None:
     await _drop(deps, [of_memory[memory.id] for memory in begun if memory.id not in stays], lease=lease)
     pending = [memory for memory in begun if memory.id in stays]
     for group in _groups([await _read(deps, memory, of_memory[memory.id]) for memory in pending]):
-        await _store(deps, group, await deps.embedder.passages(_texts(group)), lease=lease)
+        encoding = deps.embedder.in_force
+        await _store(deps, group, await encoding.embedder.passages(_texts(group)), encoding.space, lease=lease)
         deps.wakeups.notify()
 
 
@@ -127,12 +128,13 @@ def _texts(group: Sequence[Reading]) -> list[str]:
     ]
 
 
-async def _store(deps: Deps, group: Sequence[Reading], vectors: Vectors, *, lease: str) -> None:
+async def _store(deps: Deps, group: Sequence[Reading], vectors: Vectors, space: Space, *, lease: str) -> None:
     ends = np.cumsum([len(reading.passages) for reading in group])[:-1]
     embeddings = dict(zip((reading.job_id for reading in group), np.split(vectors, ends), strict=True))
     new_ids = {named.key: (named, deps.new_id("ent")) for reading in group for named in reading.named}
 
     async def work(tx: Tx) -> None:
+        await vectorings.require(tx, space)
         held = await jobs.held(tx, list(embeddings), lease=lease)
         mine = [reading for reading in group if reading.job_id in held]
         ids = await entities.upsert(tx, [new_ids[key] for key in {named.key for one in mine for named in one.named}])
@@ -148,6 +150,7 @@ async def _store(deps: Deps, group: Sequence[Reading], vectors: Vectors, *, leas
                 )
                 for one in mine
             ],
+            space,
         )
         changed = [one.memory for one in mine if one.memory.id in done]
         await entities.relink(tx, changed, [link for memory in changed for link in mentions[memory.id]])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from graph_mem.core.archive import Edge, Footer, Header, Model, Node
 from graph_mem.core.model import OrganizationId, RecordId
+from graph_mem.core.vectors import Placed, Space
 from graph_mem.errors import AlreadyThere, ArchiveDamaged, ArchiveUnsupported, Conflict
 from graph_mem.local import archive
 from graph_mem.services.exports import ArchiveDeps
@@ -44,7 +45,7 @@ class _Step:
         return len(self.nodes) + len(self.edges) + len(self.to_embed)
 
 
-async def restore(deps: ArchiveDeps, source: Path, *, model: Model) -> Restored:
+async def restore(deps: ArchiveDeps, source: Path, *, model: Placed) -> Restored:
     """Bring back what the archive holds; a restore of the same archive that was broken off goes on where it was.
 
     The whole file is checked before anything is written. Errors: ArchiveDamaged, ArchiveUnsupported, AlreadyThere;
@@ -53,12 +54,13 @@ async def restore(deps: ArchiveDeps, source: Path, *, model: Model) -> Restored:
     header, footer = await _checked(deps, source)
     key = footer.sha256
     begun = await deps.db.write(lambda tx: archives.begin(tx, key, at=ms(deps.clock())))
-    embed = header.model != model
+    embed = header.model != Model(model.source.model, model.source.dimension)
+    space = None if embed else model.space
     to_embed, after = 0, begun
     for step in _steps(source, embed=embed):
         to_embed += len(step.to_embed)
         if step.line > begun:
-            await _take(deps, key, step, after=after, vectors=not embed)
+            await _take(deps, key, step, after=after, space=space)
             after = step.line
     await deps.db.write(lambda tx: archives.done(tx, key))
     return Restored(header, footer, begun, to_embed)
@@ -136,7 +138,7 @@ def _needs_vectors(node: Node) -> bool:
     return node.kind == "Memory" and "Pending" not in node.labels and "text" in node.properties
 
 
-async def _take(deps: ArchiveDeps, key: str, step: _Step, *, after: int, vectors: bool) -> None:
+async def _take(deps: ArchiveDeps, key: str, step: _Step, *, after: int, space: Space | None) -> None:
     made = [
         NewJob(
             id=deps.new_id("job"),
@@ -152,7 +154,7 @@ async def _take(deps: ArchiveDeps, key: str, step: _Step, *, after: int, vectors
     async def work(tx: Tx) -> None:
         if not await archives.advance(tx, key, after=after, line=step.line):
             raise Conflict("The same archive is being restored by somebody else.")
-        await archives.create(tx, step.nodes, vectors=vectors)
+        await archives.create(tx, step.nodes, space=space)
         if await archives.connect(tx, step.edges) != len(step.edges):
             raise ArchiveDamaged("Found an edge whose ends the archive does not hold.")
         await jobs.enqueue(tx, made, now=deps.clock())

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 
-from graph_mem.services import Deps
+from graph_mem.services import Deps, vectorings
 from graph_mem.store import jobs, vectors
 from graph_mem.store.db import Tx
 from graph_mem.store.jobs import Job
@@ -16,12 +16,14 @@ VECTORS = "vectors"
 
 async def embed_missing(deps: Deps, batch: Sequence[Job], *, lease: str) -> None:
     """Embed what the records of `batch` lack and remove its jobs in the same transaction."""
-    bare = await deps.db.read(lambda tx: vectors.missing(tx, batch))
-    made = await deps.embedder.passages([one.text for one in bare])
+    encoding = deps.embedder.in_force
+    bare = await deps.db.read(lambda tx: vectors.missing(tx, batch, encoding.space))
+    made = await encoding.embedder.passages([one.text for one in bare])
 
     async def work(tx: Tx) -> None:
+        await vectorings.require(tx, encoding.space)
         held = await jobs.held(tx, [job.id for job in batch], lease=lease)
-        await vectors.fill(tx, bare, made)
+        await vectors.fill(tx, bare, made, encoding.space)
         await jobs.finish(tx, sorted(held), lease=lease)
 
     await deps.db.write(work)

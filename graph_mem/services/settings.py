@@ -59,6 +59,11 @@ class SettingsCache:
         made = self.default_retrieval.changed(stored.payload)
         return replace(made, version=stored.version, updated_at=stored.updated_at, updated_by=stored.updated_by)
 
+    def adopt(self, retrieval: RetrievalConfig) -> None:
+        """Let the defaults be those of another embedding model."""
+        self.default_retrieval = retrieval
+        self._entries.clear()
+
     def forget(self, org_id: OrganizationId, kind: SettingsKind) -> None:
         """Read from the database next time."""
         self._entries.pop((org_id, kind), None)

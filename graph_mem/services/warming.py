@@ -3,6 +3,7 @@
 import numpy as np
 
 from graph_mem.core.model import ORGANIZATION, OrganizationId, Principal, Role, UserId
+from graph_mem.core.vectors import FIRST, Space
 from graph_mem.store import context, search
 from graph_mem.store.db import Database
 from graph_mem.store.search import Where
@@ -14,7 +15,7 @@ NOBODY = OrganizationId("org_nobody")
 """An organization that does not exist: everything is planned, nothing is read."""
 
 
-async def warm(db: Database, *, dimension: int) -> None:
+async def warm(db: Database, *, dimension: int, space: Space = FIRST) -> None:
     """Run the look-up of canon and both legs, as one who sees all of an organization asks them, and one who sees some.
 
     Errors: ServiceUnavailable, OperationTimeout.
@@ -23,7 +24,7 @@ async def warm(db: Database, *, dimension: int) -> None:
     for role in (Role.OWNER, Role.MEMBER):
         who = Principal(NOBODY, UserId("usr_nobody"), role)
         await _canon(db, who)
-        await _meaning(db, who, dimension=dimension)
+        await _meaning(db, who, dimension=dimension, space=space)
         if words is not None:
             await _words(db, who, words)
 
@@ -32,10 +33,12 @@ async def _canon(db: Database, who: Principal) -> None:
     await db.read(lambda tx: context.canon(tx, who, ORGANIZATION), timeout_s=TIMEOUT_S)
 
 
-async def _meaning(db: Database, who: Principal, *, dimension: int) -> None:
+async def _meaning(db: Database, who: Principal, *, dimension: int, space: Space) -> None:
     vector = np.full(dimension, dimension**-0.5, dtype=np.float32)
     where = Where(scopes=who.scopes)
-    await db.read(lambda tx: search.meaning(tx, who, where, vector=vector, limit=LIMIT), timeout_s=TIMEOUT_S)
+    await db.read(
+        lambda tx: search.meaning(tx, who, where, vector=vector, space=space, limit=LIMIT), timeout_s=TIMEOUT_S
+    )
 
 
 async def _words(db: Database, who: Principal, words: Wording) -> None:

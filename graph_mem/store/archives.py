@@ -4,17 +4,19 @@ Each statement names the organization; none names a principal, so none carries t
 """
 
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, LiteralString
 
 from neo4j.vector import Vector
 
 from graph_mem.core.archive import KINDS, Edge, End, Node, kind_of
 from graph_mem.core.model import OrganizationId
+from graph_mem.core.vectors import Space
 from graph_mem.store.db import Row, Tx, row, rows
 
 _NODE: LiteralString = """
-RETURN labels(n) AS labels, n {.*, embedding: null} AS properties,
-  CASE WHEN $vectors AND n.embedding IS NOT NULL THEN vector(n.embedding, size(n.embedding), FLOAT32) END AS vector
+RETURN labels(n) AS labels, n {.*, embedding: null, embedding2: null} AS properties,
+  CASE WHEN n[$property] IS NOT NULL THEN vector(n[$property], size(n[$property]), FLOAT32) END AS vector
 """
 _EDGE: LiteralString = """
 RETURN type(r) AS type, properties(r) AS properties, labels(a) AS startLabels, a {.id, .key} AS start,
@@ -69,6 +71,17 @@ CALL () {{
 MATCH (n)-[r]-() WHERE n.org = $org
 WITH DISTINCT r, startNode(r) AS a, endNode(r) AS b
 {_EDGE}"""
+CENSUS = """
+CALL () {
+  MATCH (n) WHERE n:User OR n:Organization OR EXISTS { (:Organization {id: n.org}) }
+  RETURN count(n) AS nodes
+}
+CALL () {
+  MATCH ()-[r]->()
+  RETURN count(r) AS edges
+}
+RETURN nodes, edges
+"""
 SCHEMA = "MATCH (m:Migration) RETURN max(m.version) AS version"
 
 THERE = """
@@ -86,7 +99,9 @@ ADVANCE = "MATCH (p:Restoration {key: $key, line: $after}) SET p.line = $line RE
 DONE = "MATCH (p:Restoration {key: $key}) DELETE p"
 CREATE = """
 UNWIND $nodes AS one
-CREATE (n:$(one.labels)) SET n = one.properties SET n.embedding = toFloatList(one.vector)
+CREATE (n:$(one.labels)) SET n = one.properties
+WITH n, one WHERE one.vector IS NOT NULL
+SET n[$property] = toFloatList(one.vector)
 """
 MERGE_PEOPLE = """
 UNWIND $nodes AS one
@@ -115,11 +130,11 @@ RETURN count(r) AS made
 
 
 async def nodes(
-    tx: Tx, kind: str, *, org_id: OrganizationId, partitions: Sequence[str], vectors: bool
+    tx: Tx, kind: str, *, org_id: OrganizationId, partitions: Sequence[str], space: Space | None
 ) -> AsyncGenerator[Node, None]:
     """Every node of `kind` in the organization; `partitions` are those whose marks belong to it."""
     async for found in _stream(
-        tx, _OF_KIND.get(kind, NODES), label=kind, org=org_id, partitions=partitions, vectors=vectors
+        tx, _OF_KIND.get(kind, NODES), label=kind, org=org_id, partitions=partitions, space=space
     ):
         if found.kind == kind:
             yield found
@@ -127,7 +142,7 @@ async def nodes(
 
 async def former_people(tx: Tx) -> AsyncGenerator[Node, None]:
     """Users who are members nowhere now: authors of what they once wrote."""
-    async for found in _stream(tx, FORMER, vectors=False):
+    async for found in _stream(tx, FORMER):
         yield found
 
 
@@ -141,7 +156,7 @@ async def edges(tx: Tx, kind: str, *, org_id: OrganizationId) -> AsyncGenerator[
 
 async def events_since(tx: Tx, org_id: OrganizationId, *, since: int) -> list[Node]:
     """What happened in the organization at or after `since` (epoch milliseconds), in no order."""
-    return [one async for one in _stream(tx, SINCE, org=org_id, since=since, vectors=False)]
+    return [one async for one in _stream(tx, SINCE, org=org_id, since=since)]
 
 
 async def around(tx: Tx, org_id: OrganizationId, ids: Collection[str]) -> list[str]:
@@ -155,11 +170,25 @@ async def lock(tx: Tx, org_id: OrganizationId, ids: Sequence[str], *, lock: str)
 
 
 async def of_records(
-    tx: Tx, org_id: OrganizationId, ids: Sequence[str], *, vectors: bool
+    tx: Tx, org_id: OrganizationId, ids: Sequence[str], *, space: Space | None
 ) -> tuple[list[Node], list[Edge]]:
     """These records with everything that belongs to them, and every edge from or to it."""
-    found = [one async for one in _stream(tx, OF_RECORDS, org=org_id, ids=ids, vectors=vectors)]
+    found = [one async for one in _stream(tx, OF_RECORDS, org=org_id, ids=ids, space=space)]
     return found, [_edge(one) for one in await rows(tx, EDGES_OF, org=org_id, ids=ids)]
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """How many nodes there are that belong to an organization or a person, and how many edges."""
+
+    nodes: int
+    edges: int
+
+
+async def census(tx: Tx) -> Census:
+    """What an export of everything, and a restore of it, must come to."""
+    found = await row(tx, CENSUS)
+    return Census(found["nodes"], found["edges"]) if found else Census(0, 0)
 
 
 async def schema_version(tx: Tx) -> int:
@@ -197,12 +226,12 @@ async def done(tx: Tx, key: str) -> None:
     await rows(tx, DONE, key=key)
 
 
-async def create(tx: Tx, made: Sequence[Node], *, vectors: bool) -> None:
-    """Add nodes as they are, with their vectors or without; people who are here already stay as they are."""
+async def create(tx: Tx, made: Sequence[Node], *, space: Space | None) -> None:
+    """Add nodes as they are, with their vectors in `space` or without; people who are here already stay as they are."""
     await rows(tx, MERGE_PEOPLE, nodes=[_given(one, vectors=False) for one in made if one.kind == "User"])
     await rows(tx, MERGE_MARKS, nodes=[_given(one, vectors=False) for one in made if one.kind == "Lease"])
-    others = [_given(one, vectors=vectors) for one in made if one.kind not in ("User", "Lease")]
-    await rows(tx, CREATE, nodes=others)
+    others = [_given(one, vectors=space is not None) for one in made if one.kind not in ("User", "Lease")]
+    await rows(tx, CREATE, nodes=others, property=_property(space))
 
 
 async def connect(tx: Tx, made: Sequence[Edge]) -> int:
@@ -223,9 +252,16 @@ def _given(node: Node, *, vectors: bool) -> dict[str, Any]:
     return {"labels": list(node.labels), "properties": dict(node.properties), "vector": vector}
 
 
-async def _stream(tx: Tx, statement: LiteralString, **parameters: Any) -> AsyncGenerator[Node, None]:
+def _property(space: Space | None) -> str:
+    """Where vectors are; without them, where none are."""
+    return space.property if space else "none"
+
+
+async def _stream(
+    tx: Tx, statement: LiteralString, *, space: Space | None = None, **parameters: Any
+) -> AsyncGenerator[Node, None]:
     """The nodes of `statement` as they come: there may be more than memory holds."""
-    result = await tx.run(statement, parameters)
+    result = await tx.run(statement, {**parameters, "property": _property(space)})
     async for found in result:
         labels = tuple(sorted(found["labels"]))
         kind = kind_of(labels)

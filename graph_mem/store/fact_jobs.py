@@ -25,7 +25,7 @@ RETURN {fact_columns("f")} AS node
 STORE = """
 UNWIND $facts AS one
 MATCH (f:Fact {id: one.id}) WHERE f.partition = one.partition AND f.standing <> 'ERASED'
-SET f.embedding = toFloatList(one.embedding)
+SET f[$property] = toFloatList(one.embedding)
 WITH f, one
 MATCH (e:Entity {id: one.entityId}) WHERE e.partition = f.partition AND e.scope = f.scope
 MERGE (f)-[:ABOUT]->(e)
@@ -56,8 +56,8 @@ async def to_embed(tx: Tx, keys: Sequence[Key]) -> list[Fact]:
     return [fact_of(row["node"]) for row in found]
 
 
-async def store(tx: Tx, embedded: Sequence[Embedded]) -> None:
-    """Give facts their embeddings and link them to what they are about."""
+async def store(tx: Tx, embedded: Sequence[Embedded], space: vectors.Space) -> None:
+    """Give facts their embeddings in `space` and link them to what they are about."""
     facts = [
         {
             "id": one.fact.id,
@@ -68,4 +68,4 @@ async def store(tx: Tx, embedded: Sequence[Embedded]) -> None:
         }
         for one in sorted(embedded, key=lambda one: one.fact.id)
     ]
-    await rows(tx, STORE, facts=facts)
+    await rows(tx, STORE, facts=facts, property=space.property)

@@ -20,7 +20,7 @@ from graph_mem.store.db import Row, Tx, rows
 from graph_mem.store.visibility import access, admit, place_of, visible
 
 # `embedding` never changes by a decision, `lock` means nothing.
-_PROPERTIES: LiteralString = "{.*, embedding: null, lock: null}"
+_PROPERTIES: LiteralString = "{.*, embedding: null, embedding2: null, lock: null}"
 _UNIQUE = ("dedupKey", "activeKey")
 _LABEL: LiteralString = "[label IN labels(n) WHERE label IN ['Memory', 'Fact', 'Entity', 'Chunk']][0]"
 

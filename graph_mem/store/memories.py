@@ -24,7 +24,7 @@ from graph_mem.core.model import (
     UserId,
 )
 from graph_mem.core.tags import tags
-from graph_mem.core.vectors import Vectors
+from graph_mem.core.vectors import Space, Vectors
 from graph_mem.core.words import pieces
 from graph_mem.store.db import Tx, rows
 from graph_mem.store.records import interval_properties, memory_columns, memory_of
@@ -95,12 +95,13 @@ CALL (m, one) {
   UNWIND one.chunks AS new
   CREATE (n:Chunk {
     id: m.id + '/' + new.seq, memoryId: m.id, seq: new.seq, start: new.start, end: new.end, title: m.title,
-    content: new.content, pieces: new.pieces, embedding: toFloatList(new.embedding), keys: one.keys,
+    content: new.content, pieces: new.pieces, keys: one.keys,
     kind: 'memory', label: m.label,
     org: m.org, owner: m.owner, level: m.level, clientId: m.clientId, dealId: m.dealId, partition: m.partition,
     scope: m.scope, standing: m.standing, validFrom: m.validFrom, validTo: m.validTo, knownFrom: m.knownFrom,
     knownTo: m.knownTo, gaps: m.gaps, createdAt: m.createdAt, occurredAt: coalesce(m.occurredAt, m.createdAt)
   })
+  SET n[$property] = toFloatList(new.embedding)
   CREATE (n)-[:PART_OF]->(m)
 }
 WITH m
@@ -301,13 +302,13 @@ async def mark(tx: Tx, failures: dict[Key, str | None], processing: Processing) 
     await rows(tx, MARK, records=records, processing=processing.value)
 
 
-async def replace_chunks(tx: Tx, processed: Sequence[Processed]) -> set[RecordId]:
-    """Store chunks in place of the old ones and make the memories READY.
+async def replace_chunks(tx: Tx, processed: Sequence[Processed], space: Space) -> set[RecordId]:
+    """Store chunks, with their vectors in `space`, in place of the old ones and make the memories READY.
 
     Returns the memories it changed: those that gained a version or were erased meanwhile are left alone.
     """
     ordered = sorted(processed, key=lambda one: one.memory.id)
-    found = await rows(tx, REPLACE_CHUNKS, memories=[_chunks(one) for one in ordered])
+    found = await rows(tx, REPLACE_CHUNKS, memories=[_chunks(one) for one in ordered], property=space.property)
     done = {RecordId(row["id"]) for row in found}
     sourced = [
         {"id": one.memory.id, "partition": one.memory.place.partition_token, "source": source}

@@ -13,6 +13,7 @@ from typing import Any, LiteralString, cast
 
 from neo4j.exceptions import ClientError
 
+from graph_mem.core.vectors import FIRST, Space
 from graph_mem.errors import DatabaseUnavailable, DimensionMismatch, SchemaMismatch, SchemaTooNew
 from graph_mem.store.db import Database
 
@@ -70,8 +71,13 @@ def load(folder: Path, *, dimension: int) -> list[Migration]:
     ]
 
 
-async def migrate(db: Database, folder: Path, *, dimension: int, timeout_s: int = 600) -> list[str]:
-    """Bring the database to the newest schema; returns the names of the migrations it applied."""
+async def migrate(
+    db: Database, folder: Path, *, dimension: int, space: Space = FIRST, timeout_s: int = 600
+) -> list[str]:
+    """Bring the database to the newest schema; returns the names of the migrations it applied.
+
+    `space` is the one in force: after a move to another model, the vector index is not the one that was made first.
+    """
     migrations = load(folder, dimension=dimension)
     applied = {row["version"] for row in await db.run(APPLIED)}
     _check_age(applied, migrations)
@@ -83,7 +89,7 @@ async def migrate(db: Database, folder: Path, *, dimension: int, timeout_s: int 
             await _insist(db, cast(LiteralString, statement))
         await _insist(db, RECORD, version=migration.version, name=migration.name)
     await db.run(ONLINE, timeout_s=timeout_s)
-    await _verify(db, migrations, dimension=dimension)
+    await _verify(db, migrations, dimension=dimension, space=space)
     return [migration.name for migration in missing]
 
 
@@ -117,10 +123,10 @@ async def _insist(db: Database, statement: LiteralString, **parameters: Any) -> 
             return
 
 
-async def _verify(db: Database, migrations: list[Migration], *, dimension: int) -> None:
+async def _verify(db: Database, migrations: list[Migration], *, dimension: int, space: Space) -> None:
     """Compare the search indexes with their definition: IF NOT EXISTS keeps an old one in silence."""
     found = {row["name"]: row for row in await db.run(INDEXES)}
-    for name, (labels, properties) in _wanted(migrations).items():
+    for name, (labels, properties) in _wanted(migrations, space).items():
         index = found.get(name)
         if index is None:
             raise SchemaMismatch(f"Index {name!r} is missing; drop its Migration node to have it made again.")
@@ -143,7 +149,7 @@ def _check_dimension(name: str, config: dict[str, Any], dimension: int) -> None:
         )
 
 
-def _wanted(migrations: list[Migration]) -> dict[str, tuple[set[str], list[str]]]:
+def _wanted(migrations: list[Migration], space: Space) -> dict[str, tuple[set[str], list[str]]]:
     """Labels and properties of each search index that the migrations leave behind."""
     wanted: dict[str, tuple[set[str], list[str]]] = {}
     for statement in (statement for migration in migrations for statement in migration.statements):
@@ -152,4 +158,6 @@ def _wanted(migrations: list[Migration]) -> dict[str, tuple[set[str], list[str]]
         if made := _INDEX.match(statement):
             properties = re.findall(r"n\.(\w+)", made["properties"] + "," + (made["filters"] or ""))
             wanted[made["name"]] = (set(made["labels"].split("|")), properties)
+    if space != FIRST and (first := wanted.pop(FIRST.index, None)):
+        wanted[space.index] = (first[0], [space.property, *first[1][1:]])
     return wanted

@@ -30,7 +30,7 @@ from graph_mem.core.model import (
 )
 from graph_mem.core.retrieval import Span
 from graph_mem.core.tags import entity_tag, kind_tag, label_tag, standing_tag
-from graph_mem.core.vectors import Vector
+from graph_mem.core.vectors import Space, Vector
 from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.found import COLLECTED, SHOWN, Found, found_of
 from graph_mem.store.records import record_columns, record_of
@@ -89,6 +89,7 @@ WITH n, r, score ORDER BY score DESC, r.owner IS NULL, n.id LIMIT $limit
 RETURN {COLLECTED}
 """
 
+_INDEXES: tuple[LiteralString, ...] = ("passages", "passages2")
 _FORMS: Mapping[LiteralString, tuple[LiteralString, LiteralString]] = {
     "scope": ("UNWIND $scopes AS oneScope ", " AND n.scope = oneScope"),
     "kind": ("UNWIND $kinds AS oneKind ", " AND n.kind = oneKind"),
@@ -99,7 +100,7 @@ _FORMS: Mapping[LiteralString, tuple[LiteralString, LiteralString]] = {
 }
 
 
-def _meaning(chosen: Iterable[LiteralString]) -> LiteralString:
+def _meaning(index: LiteralString, chosen: Iterable[LiteralString]) -> LiteralString:
     """The vector leg with the filters named `chosen` inside the index."""
     unwinds: LiteralString = ""
     predicates: LiteralString = ""
@@ -109,7 +110,7 @@ def _meaning(chosen: Iterable[LiteralString]) -> LiteralString:
         predicates += predicate
     return f"""CYPHER 25
 UNWIND $partitions AS onePartition UNWIND $standings AS oneStanding {unwinds}
-MATCH (n) SEARCH n IN (VECTOR INDEX passages FOR $vector
+MATCH (n) SEARCH n IN (VECTOR INDEX {index} FOR $vector
   WHERE n.partition = onePartition AND n.standing = oneStanding{predicates} LIMIT $reach) SCORE AS score
 WITH n, score WHERE n.standing IN $standings AND {visible("n")}
 {_TO_RECORDS}"""
@@ -120,8 +121,10 @@ def _subsets(names: tuple[LiteralString, ...]) -> Iterable[tuple[LiteralString, 
         yield tuple(name for name, used in zip(names, flags, strict=True) if used)
 
 
-MEANING: Mapping[tuple[str, ...], LiteralString] = {chosen: _meaning(chosen) for chosen in _subsets(tuple(_FORMS))}
-"""One statement for each set of filters, by their names in the order of `_FORMS`."""
+MEANING: Mapping[tuple[str, ...], LiteralString] = {
+    (index, *chosen): _meaning(index, chosen) for index in _INDEXES for chosen in _subsets(tuple(_FORMS))
+}
+"""One statement for each index and set of filters, by their names in the order of `_FORMS`."""
 
 EXACT = f"""CYPHER 25
 CALL () {{
@@ -140,11 +143,11 @@ CALL () {{
 WITH r WHERE {_PASSES}
   AND (size($entityIds) = 0 OR EXISTS {{ (r)-[:MENTIONS|ABOUT]->(e:Entity) WHERE e.id IN $entityIds }})
 CALL (r) {{
-  MATCH (n:Chunk {{memoryId: r.id}}) WHERE n.embedding IS NOT NULL AND {visible("n")} RETURN n
+  MATCH (n:Chunk {{memoryId: r.id}}) WHERE n[$property] IS NOT NULL AND {visible("n")} RETURN n
  UNION
-  WITH r WHERE r.kind = 'fact' AND r.embedding IS NOT NULL RETURN r AS n
+  WITH r WHERE r.kind = 'fact' AND r[$property] IS NOT NULL RETURN r AS n
 }}
-WITH n, r, vector.similarity.cosine(n.embedding, $vector) AS score ORDER BY score DESC, n.id LIMIT $limit
+WITH n, r, vector.similarity.cosine(n[$property], $vector) AS score ORDER BY score DESC, n.id LIMIT $limit
 RETURN {COLLECTED}
 """
 
@@ -238,23 +241,25 @@ def _bolt(vector: Vector) -> BoltVector:
     return BoltVector.from_numpy(vector)  # pyright: ignore[reportUnknownMemberType]  # the driver leaves it untyped
 
 
-async def meaning(tx: Tx, principal: Principal, where: Where, *, vector: Vector, limit: int) -> list[Found]:
-    """The units nearest to `vector`, best first; `raw` is their cosine.
+async def meaning(
+    tx: Tx, principal: Principal, where: Where, *, vector: Vector, space: Space, limit: int
+) -> list[Found]:
+    """The units nearest in `space` to `vector`, best first; `raw` is their cosine.
 
     Each scope costs a search of its own. A caller of many scopes has the partition searched deep instead, and only
     where that brings few of theirs, each scope.
     """
     given = {**parameters(principal, where), "vector": _bolt(vector), "limit": limit, "reach": limit}
     if where.names_records:
-        return found_of(principal, await row(tx, EXACT, **given), raw=_cosine)
+        return found_of(principal, await row(tx, EXACT, property=space.property, **given), raw=_cosine)
     form = _form(given)
     if len(where.scopes or ()) > _FEW_SCOPES:
-        whole = MEANING[tuple(name for name in form if name != "scope")]
+        whole = MEANING[space.index, *(name for name in form if name != "scope")]
         answer = await row(tx, whole, **{**given, "reach": _DEEPER * limit})
         found = found_of(principal, answer, raw=_cosine)
         if len(found) >= limit // 2:
             return found
-    return found_of(principal, await row(tx, MEANING[form], **given), raw=_cosine)
+    return found_of(principal, await row(tx, MEANING[space.index, *form], **given), raw=_cosine)
 
 
 def _cosine(score: float) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from neo4j.vector import Vector
 
 from graph_mem.core.model import RecordId
-from graph_mem.core.vectors import Vectors
+from graph_mem.core.vectors import Space, Vectors
 from graph_mem.store.db import Tx, rows
 from graph_mem.store.jobs import Job
 
@@ -23,13 +23,13 @@ CALL (one) {
  UNION
   MATCH (n:Fact {id: one.id}) WHERE n.partition = one.partition AND n.standing <> 'ERASED' RETURN n
 }
-WITH n WHERE n.embedding IS NULL AND n.content IS NOT NULL
+WITH n WHERE n[$property] IS NULL AND n.content IS NOT NULL
 RETURN n.id AS id, n.partition AS partition, n.content AS content, CASE WHEN n:Chunk THEN n.title END AS title
 """
 FILL = """
 UNWIND $passages AS one
 MATCH (n:Chunk|Fact {id: one.id}) WHERE n.partition = one.partition AND n.content = one.content
-SET n.embedding = toFloatList(one.embedding)
+SET n[$property] = toFloatList(one.embedding)
 """
 
 
@@ -48,19 +48,19 @@ class Bare:
         return f"{self.title}\n{self.content}" if self.title else self.content
 
 
-async def missing(tx: Tx, batch: Sequence[Job]) -> list[Bare]:
-    """The passages of the jobs' records that have no vector."""
+async def missing(tx: Tx, batch: Sequence[Job], space: Space) -> list[Bare]:
+    """The passages of the jobs' records that have no vector in `space`."""
     records = [{"id": job.record_id, "partition": job.partition} for job in batch]
     return [
         Bare(RecordId(found["id"]), found["partition"], found["content"], found["title"])
-        for found in await rows(tx, MISSING, records=records)
+        for found in await rows(tx, MISSING, records=records, property=space.property)
     ]
 
 
-async def fill(tx: Tx, passages: Sequence[Bare], vectors: Vectors) -> None:
-    """Give passages their vectors, but for those that say something else by now."""
+async def fill(tx: Tx, passages: Sequence[Bare], vectors: Vectors, space: Space) -> None:
+    """Give passages their vectors in `space`, but for those that say something else by now."""
     given = [
         {"id": one.id, "partition": one.partition, "content": one.content, "embedding": Vector.from_numpy(vector)}
         for one, vector in sorted(zip(passages, vectors, strict=True), key=lambda pair: pair[0].id)
     ]
-    await rows(tx, FILL, passages=given)
+    await rows(tx, FILL, passages=given, property=space.property)

@@ -272,6 +272,15 @@ async def test_connection_ends_when_its_user_is_removed(live: Live) -> None:
         assert await client.closed() == 4403
 
 
+async def test_connection_ends_when_its_key_is_revoked(live: Live) -> None:
+    who = await live.member()
+    made = await admin.create_key(live.desk, organization=who.org_id, user=who.user_id, name="ci")
+    async with introduced(live, made.secret) as client:
+        await client.subscribe("1", "subscription{silence}")
+        await admin.revoke_key(live.desk, organization=who.org_id, key_id=made.key.id)
+        assert await client.closed() == 4403
+
+
 async def test_subscription_ends_when_an_assignment_does(live: Live) -> None:
     who = await live.member()
     made = await admin.assign(live.desk, organization=who.org_id, user=who.user_id, client="Acme")

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from graph_mem.core.archive import Edge, Model, Node
+from graph_mem.core.archive import Edge, Node
 from graph_mem.core.retrieval import Query
+from graph_mem.core.vectors import FIRST, Placed, Source
 from graph_mem.errors import AlreadyThere, ArchiveDamaged, ArchiveUnsupported, InvalidInput
 from graph_mem.local import archive
 from graph_mem.services import Deps, capture, erasure, exports, facts, recall, restores
@@ -18,12 +19,12 @@ from graph_mem.services.capture import NewMemory
 from graph_mem.services.facts import NewFact
 from graph_mem.store import archives
 from graph_mem.store.db import Tx
-from tests.encoders import HashEncoder
+from tests.encoders import DIMENSION
 from tests.guards.world import build, leave_traces
 from tests.people import Company, company, work_off
 from tests.services.whole import whole, wipe
 
-MODEL = Model(HashEncoder().profile.name, HashEncoder().profile.dimension)
+MODEL = Placed(Source("hash", DIMENSION, "hash"), FIRST)
 
 
 class Killed(Exception):
@@ -120,7 +121,7 @@ async def test_vectors_are_left_out_or_made_by_another_model(deps: Deps, org: Co
     await exports.export(deps, whole_file, organization=org.name, model=MODEL)
     assert any(isinstance(line, Node) and line.vector for line in body(whole_file))
     await wipe(deps.db, org.id)
-    restored = await restores.restore(deps, whole_file, model=Model("another", MODEL.dimension))
+    restored = await restores.restore(deps, whole_file, model=Placed(Source("another", DIMENSION, "another"), FIRST))
     assert restored.to_embed == len(ids)
     page = await recall.search_page(deps, org.owner, Query("Northwind pays"), first=3)
     assert page.hits, "words find it before it has a vector"

@@ -8,6 +8,7 @@ import pytest
 
 from graph_mem.app import HANDLERS
 from graph_mem.core.model import Memory, Page, Principal, Processing, RecordId, SourceKind, Standing
+from graph_mem.core.vectors import FIRST
 from graph_mem.services import Deps, capture, folding, history, records
 from graph_mem.services.capture import NewMemory
 from graph_mem.services.worker import Worker
@@ -229,7 +230,7 @@ async def freshness(deps: Deps, org: Company, words: str) -> datetime:
     """From when the age of the passage counts that holds these words best."""
     vector = await deps.embedder.query(words)
     where = Where(None)
-    found = await deps.db.read(lambda tx: search.meaning(tx, org.owner, where, vector=vector, limit=50))
+    found = await deps.db.read(lambda tx: search.meaning(tx, org.owner, where, vector=vector, space=FIRST, limit=50))
     return max(found, key=lambda one: one.raw).fresh_at
 
 

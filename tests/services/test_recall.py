@@ -232,6 +232,10 @@ async def test_a_foreign_cursor_is_refused(deps: Deps, org: Company) -> None:
         await recall.search_page(deps, alice, Query("row of the table"), first=2, after=start)
     with pytest.raises(InvalidInput):
         await recall.search_page(deps, org.owner, Query("something else"), first=2, after=start)
+    for place in (-1, 0, 3, 2**40):
+        beyond = PageStart(page.trace.id, place)
+        with pytest.raises(InvalidInput):
+            await recall.search_page(deps, org.owner, Query("row of the table"), first=2, after=beyond)
 
 
 async def test_superseded_facts_are_passed_over_and_counted(deps: Deps, org: Company) -> None:
