@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -59,33 +60,41 @@ class Grower:
         """Add organizations until there are `records`."""
         while len(self.principals) * PER_ORGANIZATION < records:
             principal = Principal(OrganizationId(f"org_{ULID()}"), UserId(f"usr_{ULID()}"), Role.OWNER)
-            await self._load(principal)
+            new = [self._row() for _ in range(PER_ORGANIZATION)]
+            await load(self._deps, Place(principal.org_id, ORGANIZATION), new)
             self.principals.append(principal)
-
-    async def _load(self, principal: Principal) -> None:
-        place = Place(principal.org_id, ORGANIZATION)
-        new = [self._row() for _ in range(PER_ORGANIZATION)]
-        given = {
-            "place": {name: value for name, value in place_properties(place).items() if value is not None},
-            "rows": new,
-            "at": 1_796_000_000_000,
-            "far": 253_402_300_799_999,
-            "keys": tags(place, standing=Standing.CURRENT, kind=RecordKind.MEMORY, label="note"),
-        }
-
-        async def work(tx: Tx) -> None:
-            await rows(tx, LOAD, **given)
-
-        await self._deps.db.write(work)
 
     def _row(self) -> dict[str, object]:
         vector = self._centres[self._random.integers(50)] + self._random.normal(size=self._centres.shape[1])
-        unit = (vector / np.linalg.norm(vector)).astype(np.float32)
-        return {"id": f"mem_{ULID()}", "text": self.text(40), "vector": Vector.from_numpy(unit)}
+        return row_of(self.text(40), vector)
 
     def text(self, words: int) -> str:
         """Words as often as in a language."""
         return " ".join(f"w{min(number, _WORDS)}" for number in self._random.zipf(1.3, size=words))
+
+
+def row_of(text: str, vector: np.ndarray) -> dict[str, object]:
+    """A record to load, with a passage that points where `vector` does."""
+    unit = (vector / np.linalg.norm(vector)).astype(np.float32)
+    return {"id": f"mem_{ULID()}", "text": text, "vector": Vector.from_numpy(unit)}
+
+
+async def load(deps: Deps, place: Place, new: Sequence[dict[str, object]]) -> None:
+    """Write records, READY, to a place."""
+    for start in range(0, len(new), PER_ORGANIZATION):
+        await deps.db.write(partial(_write, place=place, new=new[start : start + PER_ORGANIZATION]))
+
+
+async def _write(tx: Tx, *, place: Place, new: Sequence[dict[str, object]]) -> None:
+    await rows(
+        tx,
+        LOAD,
+        place={name: value for name, value in place_properties(place).items() if value is not None},
+        rows=new,
+        at=1_796_000_000_000,
+        far=253_402_300_799_999,
+        keys=tags(place, standing=Standing.CURRENT, kind=RecordKind.MEMORY, label="note"),
+    )
 
 
 async def measure(deps: Deps, grower: Grower, records: int) -> Times:
