@@ -30,6 +30,11 @@ WITH collect(DISTINCT copy) + collect(DISTINCT waiting) AS copies
 UNWIND copies AS copy
 RETURN collect(DISTINCT copy {{.id, {PLACE}}}) AS nodes
 """
+LOCK_PROPOSALS = """
+MATCH (p:Proposal {org: $org}) WHERE any(id IN p.subjectIds + p.evidenceIds WHERE id IN $ids)
+WITH p ORDER BY p.id
+SET p.lock = p.id
+"""
 LOCK_JOBS = """
 MATCH (j:Job) WHERE j.recordId IN $ids
 WITH j ORDER BY j.id
@@ -229,12 +234,13 @@ def _ids(principal: Principal, found: Row | None) -> list[RecordId]:
 async def lock(tx: Tx, principal: Principal, id: RecordId, *, at: datetime) -> Plan | None:
     """The plan, with all that it names locked to the end of the transaction; None if it has grown meanwhile: again.
 
-    First the turn of the organization, which trace writers take too, then jobs, slots, facts, memories: whoever else
-    holds some of these took them in that order.
+    First the turn of the organization, which trace writers take too, then jobs, proposals, slots, facts, memories:
+    whoever else holds some of these took them in that order.
     """
     await leases.last_erasures(tx, [principal.org_id], at=at)
     wanted = await plan(tx, principal, id)
     await rows(tx, LOCK_JOBS, ids=wanted.ids)
+    await rows(tx, LOCK_PROPOSALS, ids=wanted.ids, org=principal.org_id)
     await standing.lock(tx, principal, wanted.touched)
     locked = await plan(tx, principal, id)
     return locked if locked.touched <= wanted.touched else None

@@ -15,7 +15,7 @@ _LISTED = 100
 # Not slower than only reading everything, measured on 60,000 nodes: most values are too short to hold a needle.
 _HOLDING: LiteralString = """
 WITH n, properties(n) AS p
-UNWIND [key IN keys(p) WHERE key <> 'embedding' AND any(value IN
+UNWIND [key IN keys(p) WHERE NOT key STARTS WITH 'embedding' AND any(value IN
     CASE WHEN p[key] IS :: STRING NOT NULL THEN [p[key]] WHEN p[key] IS :: LIST<STRING NOT NULL> THEN p[key] ELSE [] END
   WHERE size(value) >= $least AND any(t IN $needles WHERE value CONTAINS t))] AS property
 """

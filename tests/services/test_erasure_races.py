@@ -19,7 +19,7 @@ from graph_mem.store.db import Tx, rows
 from tests.people import Company, work_off
 from tests.services.lives import proposed, saved, stored
 
-ROUNDS = 6
+ROUNDS = 4
 REFUSED = (NotFound, Conflict, InvalidInput)
 
 
@@ -37,7 +37,7 @@ async def tried(work: Awaitable[object]) -> None:
 
 async def later(turn: int, work: Awaitable[object]) -> None:
     """`work`, a little later in each round, so that it meets every step of the other."""
-    await asyncio.sleep(turn * 0.004)
+    await asyncio.sleep(turn * 0.006)
     await work
 
 
