@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import ir_measures
 from ir_measures import RR, R, nDCG
 
-from bench.sets import DataSet, Question
+from bench.sets import DataSet, Document, Question
 from graph_mem.core.retrieval import Tier
 
 _MEASURES = {"nDCG@10": nDCG @ 10, "Recall@5": R @ 5, "Recall@10": R @ 10, "MRR@10": RR @ 10}
@@ -52,11 +52,25 @@ def _special(data: DataSet, answers: Sequence[Answered]) -> dict[str, float]:
     if data.are_facts:
         current = [one for one in answers if one.question.as_of is None]
         as_of = [one for one in answers if one.question.as_of is not None]
-        return {"current first": _first(current), "as-of first": _first(as_of)}
+        stale = _share(_stale_rows(data, current))
+        return {"current first": _first(current), "stale rows": stale, "as-of first": _first(as_of)}
     sessions = {document.id: document.session for document in data.documents}
     if any(document.meta.get("session") for document in data.documents):
         return {"session hit@10": _share(_session_hit(one, sessions) for one in answers)}
     return {}
+
+
+def _stale_rows(data: DataSet, answers: Sequence[Answered]) -> Iterable[bool]:
+    """Of every row of `answers`, whether a later fact of its subject and relation replaced it."""
+    latest = {
+        _slot(document): document.id for document in sorted(data.documents, key=lambda one: str(one.meta["time"]))
+    }
+    replaced = {document.id for document in data.documents if latest[_slot(document)] != document.id}
+    return (document in replaced for one in answers for document in one.documents)
+
+
+def _slot(document: Document) -> tuple[str, str]:
+    return document.meta["subject"], document.meta["relation"]
 
 
 def _first(answers: Sequence[Answered]) -> float:
