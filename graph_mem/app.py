@@ -16,6 +16,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
 from graph_mem.api.brake import Brake
+from graph_mem.api.causality import Seal
 from graph_mem.api.documents import load_manifest
 from graph_mem.api.edge import Edge, EdgeSettings
 from graph_mem.api.graphiql import graphiql_routes
@@ -243,6 +244,7 @@ def build(settings: Settings, *, work: bool = False) -> Starlette:
                 limiter=RateLimiter(Budget.per_minute(settings.rate_limit_per_minute)),
                 brake=Brake(Budget.per_minute(settings.failed_logins_per_minute)),
                 manifest=load_manifest(folder("graphql") / "operations" / "manifest.json"),
+                seal=Seal(settings.jwt_secret.get_secret_value() if settings.jwt_secret else None),
                 settings=EdgeSettings(
                     timeout_s=settings.operation_timeout_s,
                     allowed_origins=tuple(settings.cors_origins),

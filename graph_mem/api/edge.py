@@ -13,6 +13,7 @@ from strawberry.types.execution import ExecutionResult, PreExecutionError
 from strawberry.types.graphql import OperationType
 
 from graph_mem.api.brake import Brake
+from graph_mem.api.causality import Seal
 from graph_mem.api.documents import Manifest
 from graph_mem.api.errors import INTERNAL, SafeSchema, refusal
 from graph_mem.api.following import Following, Silence
@@ -56,6 +57,7 @@ class Edge:
     limiter: RateLimiter = field(default_factory=RateLimiter)
     brake: Brake = field(default_factory=Brake)
     manifest: Manifest = field(default_factory=Manifest)
+    seal: Seal = field(default_factory=Seal)
     settings: EdgeSettings = field(default_factory=EdgeSettings)
     _streams: Counter[str] = field(init=False, default_factory=Counter[str])
     _unfinished: set[asyncio.Future[Any]] = field(init=False, default_factory=set[asyncio.Future[Any]])

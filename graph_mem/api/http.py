@@ -12,6 +12,7 @@ from starlette.websockets import WebSocket
 from strawberry.types.execution import ExecutionResult, PreExecutionError
 
 from graph_mem import errors
+from graph_mem.api.causality import CAUSAL_TOKEN
 from graph_mem.api.edge import Edge
 from graph_mem.api.errors import INTERNAL, METHOD_NOT_ALLOWED, PARSE_FAILED, refusal
 from graph_mem.api.request import (
@@ -31,6 +32,7 @@ from graph_mem.api.tracking import REQUEST_ID, request_id, tracked
 from graph_mem.api.ws import TransportSocket
 from graph_mem.core.people import DocumentPolicy
 from graph_mem.services.spans import tell
+from graph_mem.store.db import Causes, caused
 
 _STATUS = {
     PARSE_FAILED: 400,
@@ -59,17 +61,18 @@ class GraphQLEndpoint:
             return
         request = Request(scope, receive)
         ref = request_id(request.headers, self._edge.deps.new_id)
-        with tracked(ref, request.headers):
-            response = await self._respond(request, ref)
+        with tracked(ref, request.headers), caused() as causes:
+            response = await self._respond(request, ref, causes)
             if response is not None:
                 await response(scope, receive, send)
 
-    async def _respond(self, request: Request, ref: str) -> Response | None:
+    async def _respond(self, request: Request, ref: str, causes: Causes) -> Response | None:
         media = JSON
         try:
             _check_method(request.method)
             media = negotiate(request.headers.get("accept"))
             check_content_type(request.headers.get("content-type"))
+            causes.seen = self._edge.seal.opened(request.headers.get(CAUSAL_TOKEN))
             response = await self._answer(request, media, ref)
         except Refused as refused:
             response = _turned_away(refused, media)
@@ -77,6 +80,8 @@ class GraphQLEndpoint:
             response = _rendered(PreExecutionError(data=None, errors=[refusal(error)]), media)
         if response is not None:
             response.headers[REQUEST_ID] = ref
+            if token := self._edge.seal.closed(causes.made):
+                response.headers[CAUSAL_TOKEN] = token
             tell({"http.response.status_code": response.status_code})
         return response
 

@@ -49,8 +49,16 @@ def edge_middleware(allowed_origins: Sequence[str]) -> list[Middleware]:
                 CORSMiddleware,
                 allow_origins=list(allowed_origins),
                 allow_methods=["POST"],
-                allow_headers=["authorization", "content-type", "accept", "x-request-id", "traceparent", "tracestate"],
-                expose_headers=["x-request-id", "retry-after"],
+                allow_headers=[
+                    "authorization",
+                    "content-type",
+                    "accept",
+                    "x-request-id",
+                    "x-causal-token",
+                    "traceparent",
+                    "tracestate",
+                ],
+                expose_headers=["x-request-id", "x-causal-token", "retry-after"],
                 max_age=600,
             )
         )

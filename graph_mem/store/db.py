@@ -6,7 +6,8 @@
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, LiteralString, Self, TypeVar, cast
 
 from neo4j import (
@@ -17,6 +18,7 @@ from neo4j import (
     AsyncManagedTransaction,
     AsyncResult,
     AsyncSession,
+    Bookmarks,
     Driver,
     GraphDatabase,
     Query,
@@ -86,6 +88,36 @@ class Load:
         return begun
 
 
+@dataclass(slots=True)
+class Causes:
+    """What one caller goes by, as bookmarks of Neo4j.
+
+    No read of its own lies before `seen`; `made` is what it has written since.
+    """
+
+    seen: frozenset[str] = frozenset()
+    made: set[str] = field(default_factory=set[str])
+
+
+_causes: ContextVar[Causes | None] = ContextVar("causes", default=None)
+
+
+@contextmanager
+def caused() -> Generator[Causes]:
+    """Everything done inside is one caller's, who may come from another process of ours."""
+    made = Causes()
+    before = _causes.set(made)
+    try:
+        yield made
+    finally:
+        _causes.reset(before)
+
+
+def _seen() -> Bookmarks:
+    causes = _causes.get()
+    return Bookmarks.from_raw_values(causes.seen if causes else ())
+
+
 class Database:
     """A pool of connections to one Neo4j database.
 
@@ -97,7 +129,7 @@ class Database:
         self.driver = driver
         self.name = database
         self._timeout_s = timeout_s
-        self._bookmarks = AsyncGraphDatabase.bookmark_manager()
+        self._bookmarks = AsyncGraphDatabase.bookmark_manager(bookmarks_supplier=_seen)
         self.blocking: Callable[[], Driver] | None = None
         """Opens a driver to the same database for libraries that know no event loop; the caller closes it."""
         self.load = Load(connections)
@@ -163,8 +195,12 @@ class Database:
 
         try:
             async with self._session(access) as session:
-                execute = session.execute_read if access == READ_ACCESS else session.execute_write
-                return await execute(counted)
+                if access == READ_ACCESS:
+                    return await session.execute_read(counted)
+                result = await session.execute_write(counted)
+                if causes := _causes.get():
+                    causes.made |= (await session.last_bookmarks()).raw_values
+                return result
         except (Neo4jError, DriverError) as error:
             raise translated(error) from error
 
