@@ -46,6 +46,7 @@ async def run_if_due(deps: Deps, *, schedule: str = NIGHTLY) -> Report | None:
         if not (await _acquire(deps, holder)).mine:
             return report
     await deps.db.write(lambda tx: leases.done(tx, _LEASE, holder=holder, turn=turn))
+    _log.info("the nightly cycle ran", extra={"turn": turn.isoformat(), "filed": report.filed})
     return report
 
 
