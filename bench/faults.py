@@ -194,6 +194,7 @@ async def _disk(running: Fleet) -> dict[str, Any]:
     crowd.phase = "room again"
     await asyncio.sleep(5)
     healed_alone = await _writes(doors, people[0])
+    crowd.ledger.unacknowledged += 1
     crowd.phase = "restart"
     await asyncio.to_thread(running.server.stop)
     await running.start_neo4j()

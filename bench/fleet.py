@@ -205,6 +205,12 @@ class Fleet:
         neo4j = self.server.home.process()
         return found if neo4j is None else {**found, "neo4j": round(neo4j.memory_info().rss / _MIB, 1)}
 
+    def disk(self) -> dict[str, float]:
+        """MiB that the database takes: its store and, of that, its indexes; and its transaction logs."""
+        data = self.home / "data"
+        parts = {"store": "databases/neo4j", "indexes": "databases/neo4j/schema", "logs": "transactions/neo4j"}
+        return {name: round(_size(data / folder) / _MIB, 1) for name, folder in parts.items()}
+
     async def jobs_done(self) -> dict[str, float]:
         """How many jobs each living worker says it has done."""
         done: dict[str, float] = {}
@@ -282,6 +288,10 @@ def _first_answer(part: Part) -> dict[str, Any]:
         if line.startswith("{"):
             return json.loads(line)
     raise SystemExit(f"{part.name} ended before it was ready; its log is beside the database")
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_blocks * 512 for file in folder.rglob("*") if file.is_file())
 
 
 def _product(part: Part) -> int:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.calls import Crowd, Doors
+from bench.calls import Crowd, Doors, Ledger
 from bench.counts import Counts, count
 from bench.fleet import Fleet, fleet, note
 
@@ -49,26 +49,31 @@ class Watch:
 
 async def run(options: argparse.Namespace) -> dict[str, Any]:
     async with fleet(apis=options.apis, workers=options.workers, heap_mib=options.heap) as running:
-        people = await running.people(options.organizations)
-        doors = Doors([part.url for part in running.apis])
-        crowd, watch = Crowd(doors, people, phase="warm up"), Watch()
-        await crowd.run(options.users, _WARM_UP_S)
-        watching = asyncio.create_task(watch.look(running))
-        faults = asyncio.create_task(_faults(running, crowd, options))
-        crowd.phase = "steady"
-        started = time.monotonic()
-        await crowd.run(options.users, options.minutes * 60)
-        await faults
-        took = time.monotonic() - started
-        note(f"{crowd.ledger.writes} writes acknowledged in {took:.0f} s")
-        crowd.phase, crowd.mix = "writes alone", {"capture": 60, "saveFact": 40}
-        await crowd.run(options.users, 900, writes=options.writes)
-        watching.cancel()
-        note(f"{crowd.ledger.writes} writes acknowledged; counting")
-        counts = await count(running, doors, crowd.ledger)
-        done = await running.jobs_done()
-        await doors.close()
-    return _document(options, crowd, watch, counts, done)
+        return await load(running, options, Ledger())
+
+
+async def load(running: Fleet, options: argparse.Namespace, ledger: Ledger) -> dict[str, Any]:
+    """All of it on a running fleet, whose database holds what is in `ledger` and nothing else."""
+    people = await running.people(options.organizations)
+    doors = Doors([part.url for part in running.apis])
+    crowd, watch = Crowd(doors, people, ledger=ledger, phase="warm up"), Watch()
+    await crowd.run(options.users, _WARM_UP_S)
+    watching = asyncio.create_task(watch.look(running))
+    faults = asyncio.create_task(_faults(running, crowd, options))
+    crowd.phase = "steady"
+    started = time.monotonic()
+    await crowd.run(options.users, options.minutes * 60)
+    await faults
+    took = time.monotonic() - started
+    note(f"{crowd.ledger.writes} writes acknowledged in {took:.0f} s")
+    crowd.phase, crowd.mix = "writes alone", {"capture": 60, "saveFact": 40}
+    await crowd.run(options.users, 900, writes=options.writes)
+    watching.cancel()
+    note(f"{crowd.ledger.writes} writes acknowledged; counting")
+    counts = await count(running, doors, crowd.ledger)
+    done, disk = await running.jobs_done(), running.disk()
+    await doors.close()
+    return {**_document(options, crowd, watch, counts, done), "disk_mib": disk}
 
 
 async def _faults(running: Fleet, crowd: Crowd, options: argparse.Namespace) -> None:
@@ -118,7 +123,7 @@ def say(document: dict[str, Any]) -> None:
     for line in document["strange"]:
         print("NOT ALLOWED", line)
     print(json.dumps({**document["counts"], "lost": len(document["counts"]["lost"])}))
-    print("jobs done", document["jobs_done_by_living_workers"])
+    print("jobs done", document["jobs_done_by_living_workers"], "disk MiB", document["disk_mib"])
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 from ulid import ULID
 
-from bench.calls import CAPTURE, SEARCH, Crowd, Doors
+from bench.calls import CAPTURE, SEARCH, Crowd, Doors, Ledger
 from bench.counts import count, settled
 from bench.fleet import Caller, Fleet, Part, fleet, note
 
@@ -42,30 +42,35 @@ _WITHIN_S = 60.0
 
 
 async def run(options: argparse.Namespace) -> dict[str, Any]:
+    async with fleet(apis=1, workers=1, heap_mib=options.heap) as running:
+        return await measure(running, options, Ledger())
+
+
+async def measure(running: Fleet, options: argparse.Namespace, ledger: Ledger) -> dict[str, Any]:
+    """All of it on a fleet of one and one, of which many are left."""
     report: dict[str, Any] = {
         "cores": os.cpu_count(),
         "options": {k: v for k, v in vars(options).items() if k != "out"},
     }
-    async with fleet(apis=1, workers=1, heap_mib=options.heap) as running:
-        people = await running.people(4)
-        doors = Doors([running.apis[0].url])
-        crowd = Crowd(doors, people, phase="filling", mix={"capture": 2, "saveFact": 1})
-        await crowd.run(options.users, 600, writes=options.writes)
-        await settled(running)
-        report["one"] = await _throughput(crowd, running, options, "1 + 1")
-        await running.start("serve", options.processes - 1)
-        await running.start("worker", options.processes - 1)
-        doors.open([part.url for part in running.apis])
-        report["many"] = await _throughput(crowd, running, options, f"{options.processes} + {options.processes}")
-        report["configuration"] = await _configuration(doors, people[0])
-        report["subscriptions"] = await _subscriptions(doors, people[0])
-        report["review_events"] = await _review_events(running, doors, people)
-        report["cycle"] = await _cycle(running, options.processes)
-        counts = await count(running, doors, crowd.ledger)
-        report["counts"], report["jobs_done"] = counts.report(), await running.jobs_done()
-        report["calls"], report["forbidden"] = crowd.tally.report(), crowd.tally.forbidden
-        report["strange"], report["resident_mib"] = crowd.tally.strange, running.resident()
-        await doors.close()
+    people = await running.people(4)
+    doors = Doors([running.apis[0].url])
+    crowd = Crowd(doors, people, ledger=ledger, phase="filling", mix={"capture": 2, "saveFact": 1})
+    await crowd.run(options.users, 600, writes=options.writes)
+    await settled(running)
+    report["one"] = await _throughput(crowd, running, options, "1 + 1")
+    await running.start("serve", options.processes - 1)
+    await running.start("worker", options.processes - 1)
+    doors.open([part.url for part in running.apis])
+    report["many"] = await _throughput(crowd, running, options, f"{options.processes} + {options.processes}")
+    report["configuration"] = await _configuration(doors, people[0])
+    report["subscriptions"] = await _subscriptions(doors, people[0], ledger)
+    report["review_events"] = await _review_events(running, doors, people)
+    report["cycle"] = await _cycle(running, options.processes)
+    counts = await count(running, doors, crowd.ledger)
+    report["counts"], report["jobs_done"] = counts.report(), await running.jobs_done()
+    report["calls"], report["forbidden"] = crowd.tally.report(), crowd.tally.forbidden
+    report["strange"], report["resident_mib"] = crowd.tally.strange, running.resident()
+    await doors.close()
     report["stands"] = (
         max(report["configuration"]["seconds"]) < 5.0
         and all(report["subscriptions"].values())
@@ -124,13 +129,14 @@ async def _until(doors: Doors, owner: Caller, url: str, empty: bool, started: fl
     return time.monotonic() - started
 
 
-async def _subscriptions(doors: Doors, owner: Caller) -> dict[str, bool]:
+async def _subscriptions(doors: Doors, owner: Caller, ledger: Ledger) -> dict[str, bool]:
     """Whether a subscriber of each process hears that a memory, captured at another one, is READY."""
     heard: dict[str, bool] = {}
     for number, url in enumerate(doors.urls):
         other = doors.urls[(number + 1) % len(doors.urls)]
-        saved = await doors.ask(owner, CAPTURE, at=other, i={"text": f"Who hears of this? {ULID()}"})
-        id = saved["captureMemory"]["memory"]["id"]
+        text = f"Who hears of this? {ULID()}"
+        id = (await doors.ask(owner, CAPTURE, at=other, i={"text": text}))["captureMemory"]["memory"]["id"]
+        ledger.memories[id] = (owner, text)
         said = await _listen(url, owner, _STATUS, {"id": id}, until="READY")
         heard[f"captured at {number + 2 if other != doors.urls[0] else 1}, heard at {number + 1}"] = said is not None
     return heard
