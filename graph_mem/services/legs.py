@@ -164,14 +164,15 @@ async def _vector(deps: Deps, principal: Principal, asked: Asked) -> _Leg:
 @spanned("leg substring", _told)
 async def _substring(deps: Deps, principal: Principal, asked: Asked) -> _Leg:
     started = time.perf_counter()
+    wanted = needle(asked.query.text)
 
-    found: list[Found] = []
-    if wanted := needle(asked.query.text):
-        found = await deps.db.read(
-            lambda tx: search.substring(tx, principal, asked.where, needle=wanted, limit=asked.depth)
-        )
-    leg = Leg(SUBSTRING, LegState.RAN, candidates=len(found), took_ms=_ms_since(started))
-    return _Leg(leg, found, full=False)
+    async def find(limit: int) -> list[Found]:
+        if not wanted:
+            return []
+        return await deps.db.read(lambda tx: search.substring(tx, principal, asked.where, needle=wanted, limit=limit))
+
+    done = await _widened(SUBSTRING, find, asked)
+    return replace(done, leg=replace(done.leg, took_ms=_ms_since(started)))
 
 
 async def _widened(name: str, find: Callable[[int], Awaitable[list[Found]]], asked: Asked) -> _Leg:

@@ -81,6 +81,9 @@ class Where:
 _PASSES: LiteralString = f"""{visible("r")} AND r.standing IN $standings
   AND ($labels IS NULL OR r.label IN $labels) AND ($kinds IS NULL OR r.kind IN $kinds)"""
 
+_NAMES: LiteralString = """(size($entityIds) = 0
+    OR EXISTS { (r)-[:MENTIONS|ABOUT]->(e:Entity) WHERE e.id IN $entityIds })"""
+
 _TO_RECORDS: LiteralString = f"""
 OPTIONAL MATCH (n)-[:PART_OF]->(whole:Memory)
 WITH n, score, coalesce(whole, n) AS r
@@ -140,8 +143,7 @@ CALL () {{
   MATCH (r:Memory|Fact)-[:MENTIONS|ABOUT]->(e) WHERE {visible("r")}
   RETURN r
 }}
-WITH r WHERE {_PASSES}
-  AND (size($entityIds) = 0 OR EXISTS {{ (r)-[:MENTIONS|ABOUT]->(e:Entity) WHERE e.id IN $entityIds }})
+WITH r WHERE {_PASSES} AND {_NAMES}
 CALL (r) {{
   MATCH (n:Chunk {{memoryId: r.id}}) WHERE n[$property] IS NOT NULL AND {visible("n")} RETURN n
  UNION
@@ -191,7 +193,9 @@ CALL (onePartition, oneStanding) {{
   RETURN r ORDER BY r.createdAt DESC LIMIT $scan
 }}
 WITH r AS n, r, 1.0 AS score
-WHERE toLower(coalesce(r.text, r.statement, '')) CONTAINS $needle AND {_PASSES}
+WHERE toLower(coalesce(r.text, r.statement, '')) CONTAINS $needle AND {_PASSES} AND {_NAMES}
+  AND ($sources IS NULL OR r.sourceKey IN $sources
+    OR EXISTS {{ (m:Memory)-[:STATES]->(r) WHERE m.sourceKey IN $sources AND {visible("m")} }})
 WITH n, r, score ORDER BY r.createdAt DESC, n.id LIMIT $limit
 RETURN {COLLECTED}
 """

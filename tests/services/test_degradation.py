@@ -3,10 +3,12 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import pytest
 
-from graph_mem.core.retrieval import LegState, Query, RetrievalMode, SearchPage
+from graph_mem.core.model import RecordKind
+from graph_mem.core.retrieval import LegState, Query, RetrievalMode, SearchPage, Span
 from graph_mem.services import Deps, recall
 from graph_mem.store import search
 from graph_mem.store.db import Database
@@ -102,6 +104,19 @@ async def test_without_either_leg_substrings_are_looked_for(
     assert found(page)
     assert [leg.state for leg in page.trace.legs] == [LegState.FAILED, LegState.FAILED, LegState.RAN]
     assert found(await ask(deps, org, "nowhere")) == []
+    long_ago = datetime(2020, 2, 1, tzinfo=UTC)
+    for filters in (
+        {"labels": ("decision",)},
+        {"kinds": (RecordKind.FACT,)},
+        {"source_uri": "https://nowhere.example"},
+        {"entity_ids": ("ent_01ARZ3NDEKTSV4RRFFQ69G5FAV",)},
+        {"created": Span(None, long_ago)},
+        {"occurred": Span(None, long_ago)},
+        {"as_of": long_ago},
+        {"known_at": long_ago},
+    ):
+        page = await recall.search_page(deps, org.owner, Query("ulrika", **filters), first=10)
+        assert (page.trace.mode, found(page)) == (RetrievalMode.SUBSTRING, []), filters
 
 
 async def test_a_query_of_stop_words_alone_is_answered_by_meaning(
