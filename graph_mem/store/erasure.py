@@ -151,11 +151,6 @@ DROP_SNAPSHOT = "MATCH (s:Snapshot {proposalId: $id}) DELETE s"
 DROP_REHEARSALS = "MATCH (r:Rehearsal) WHERE r.recordId IN $ids DELETE r"
 DROP_JOBS = "MATCH (j:Job) WHERE j.recordId IN $ids DELETE j"
 DROP_IDEMPOTENCY = "MATCH (i:Idempotency {org: $org}) WHERE any(id IN $ids WHERE i.result CONTAINS id) DELETE i"
-DROP_SCRATCH = """
-MATCH (n:ScratchNote {org: $org}) WHERE ($only IS NULL OR n.owner = $only)
-  AND (n.text IN $exact OR any(t IN $needles WHERE n.text CONTAINS t))
-DELETE n
-"""
 BAN = """
 UNWIND $keys AS key
 MERGE (t:Tombstone {key: key}) ON CREATE SET t.org = $org, t.at = $at
@@ -302,7 +297,6 @@ _STEPS: tuple[LiteralString, ...] = (
     DROP_REHEARSALS,
     DROP_JOBS,
     DROP_IDEMPOTENCY,
-    DROP_SCRATCH,
 )
 
 

@@ -29,7 +29,7 @@ MATCH (start)-[n]->() WHERE $org IS NULL OR start.org = $org
 RETURN type(n) AS what, coalesce(n.id, elementId(n)) AS id, property LIMIT $listed
 """
 ELSEWHERE = f"""
-MATCH (n:Memory|Fact|Version|Entity|Policy|PolicyVersion|Variable|VariableVersion|Pin)
+MATCH (n:Memory|Fact|Version|Entity|Policy|PolicyVersion|Variable|VariableVersion|Pin|ScratchNote)
 WHERE {visible("n")} AND NOT n.id IN $ids AND NOT (n:Version AND n.memoryId IN $ids)
 WITH n, properties(n) AS p
 UNWIND [key IN $told WHERE any(value IN CASE WHEN p[key] IS :: STRING NOT NULL THEN [p[key]] ELSE p[key] END

@@ -52,14 +52,13 @@ async def test_erased_words_are_in_no_property_of_any_node_or_edge(deps: Deps, o
     other = await capture.accept(deps, org.owner, NewMemory(text=SECRET + " And more."), idempotency_key="once")
     await recall.search_page(deps, org.owner, Query(text=SECRET), first=10)
     await deps.traces.flush()
-    await scratch.add(deps, org.owner, run_id="r1", text=SECRET)
     await relations.relate(deps, org.owner, from_id=sibling, to_id=id, kind="supports", reason=f"because {SECRET}")
     one = await proposed(deps, org, ProposalKind.PROMOTE_MEMORY, id, reason=f"He said: {SECRET}")
     await review.decide(deps, org.owner, one.id, Decision.KEEP, reason=SECRET)
     await proposed(deps, org, ProposalKind.DEMOTE, id)
     await lifecycle.archive(deps, org.owner, id, reason=SECRET)
     before = await remnants(deps, org, [SECRET])
-    assert {remnant.what for remnant in before} >= {"Memory", "Chunk", "Trace", "ScratchNote", "RELATES", "Event"}
+    assert {remnant.what for remnant in before} >= {"Memory", "Chunk", "Trace", "RELATES", "Event"}
     erased = await erase(deps, org, id)
     left = await remnants(deps, org, erased.needles)
     assert {remnant.id for remnant in left} == {other.memory.id}
@@ -76,11 +75,12 @@ async def test_the_same_words_elsewhere_are_named_to_whoever_may_read_them_and_s
     await pins.pin(deps, org.owner, pins.NewPin(memory_id=sibling, slot=SECRET))
     mia = await org.member("Mia")
     (hers,) = await saved(deps, org, SECRET, by=mia, private=True)
+    note, her_note = [(await scratch.add(deps, who, run_id="r1", text=SECRET)).id for who in (org.owner, mia)]
     dry = await erase(deps, org, id, dry_run=True)
     done = await erase(deps, org, id)
     assert (dry.elsewhere, dry.counts) == (done.elsewhere, done.counts)
     named = {(one.what, one.id.partition("/")[0], one.property) for one in done.elsewhere}
-    assert {(policy.id, "text"), (variable.id, "value"), (quoting, "text"), (fact.id, "statement")} <= {
+    assert {(policy.id, "text"), (variable.id, "value"), (quoting, "text"), (fact.id, "statement"), (note, "text")} <= {
         (id, property) for _, id, property in named
     }
     assert {what for what, _, _ in named} == {
@@ -91,15 +91,18 @@ async def test_the_same_words_elsewhere_are_named_to_whoever_may_read_them_and_s
         "Variable",
         "VariableVersion",
         "Pin",
+        "ScratchNote",
     }
     assert done.counts["elsewhere"] == len(done.elsewhere)
-    assert hers not in {one.id for one in done.elsewhere}
+    assert not {hers, her_note} & {one.id for one in done.elsewhere}
     assert {one.id for one in await remnants(deps, org, done.needles)} >= {
         policy.id,
         variable.id,
         quoting,
         fact.id,
         hers,
+        note,
+        her_note,
     }
     clean = await erase(deps, org, sibling)
     assert clean.elsewhere == ()

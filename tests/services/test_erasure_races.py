@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from graph_mem.core.model import RecordId, Standing
+from graph_mem.core.model import RecordId
 from graph_mem.core.proposals import Decision, ProposalKind
-from graph_mem.core.retrieval import Query, ScopeName
+from graph_mem.core.retrieval import Query
 from graph_mem.errors import Conflict, InvalidInput, NotFound
-from graph_mem.services import Deps, capture, erasure, facts, recall, review, scratch
+from graph_mem.services import Deps, capture, erasure, facts, recall, review
 from graph_mem.services.capture import NewMemory
 from graph_mem.services.facts import NewFact
 from graph_mem.services.relations import NewRelation
 from graph_mem.services.tracing import TraceWriter
 from graph_mem.store.db import Tx, rows
 from tests.people import Company, work_off
-from tests.services.lives import proposed, saved, stored
+from tests.services.lives import proposed, saved
 
 ROUNDS = 4
 REFUSED = (NotFound, Conflict, InvalidInput)
@@ -143,15 +143,3 @@ async def test_a_decision_taken_back_at_that_moment_answers_conflict_or_is_done(
         await asyncio.gather(tried(back), later(turn, erase(deps, org, id)))
         with pytest.raises(Conflict):
             await review.decide(deps, org.owner, one.id, Decision.REVERT)
-
-
-async def test_a_note_that_the_erasure_took_is_promoted_no_more(deps: Deps, org: Company) -> None:
-    secret = "Zebulon Quux earns exactly 314159 doubloons a month."
-    (id,) = await saved(deps, org, secret)
-    note = await scratch.add(deps, org.owner, run_id="r1", text=f"Noted: {secret}")
-    kept = await scratch.add(deps, org.owner, run_id="r1", text="Ask Ana about her salary.")
-    await erase(deps, org, id)
-    with pytest.raises(NotFound):
-        await scratch.promote(deps, org.owner, id=note.id, label="note", scope=ScopeName(), private=False)
-    made = await scratch.promote(deps, org.owner, id=kept.id, label="note", scope=ScopeName(), private=False)
-    assert (await stored(deps, org, made.memory.id)).standing is Standing.CURRENT
