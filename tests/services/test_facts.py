@@ -11,7 +11,7 @@ import pytest
 from graph_mem.core.model import FAR, Fact, Page, Principal, Role, Standing
 from graph_mem.core.slots import FactOutcome
 from graph_mem.errors import Conflict, Forbidden, IdempotencyKeyReused, InvalidInput, NotFound
-from graph_mem.services import Deps, capture, fact_lists, facts, history, promotion
+from graph_mem.services import Deps, capture, fact_lists, facts, history, promotion, utc_now
 from graph_mem.services import settings as settings_service
 from graph_mem.services.capture import NewMemory
 from graph_mem.services.facts import NewFact, Saved
@@ -19,6 +19,7 @@ from graph_mem.store.db import Tx, rows
 from tests.people import Company, company, work_off
 
 ALL = Page(first=100)
+HOUR = timedelta(hours=1)
 
 
 async def say(deps: Deps, who: Principal, statement: str, **more: Any) -> Saved:
@@ -369,8 +370,11 @@ async def test_the_same_key_replays_and_another_input_under_it_is_refused(deps: 
     assert not other.replayed
 
 
-async def test_32_writers_on_one_slot_leave_one_active_fact_and_a_linear_chain(deps: Deps, org: Company) -> None:
-    await asyncio.gather(*(say(deps, org.owner, f"Northwind pays {100 + i} euros.") for i in range(32)))
+async def test_32_writers_whose_clocks_differ_leave_one_active_fact_and_a_linear_chain(
+    deps: Deps, org: Company
+) -> None:
+    apart = [replace(deps, clock=lambda ahead=ahead: utc_now() + ahead) for ahead in (-HOUR, HOUR)]
+    await asyncio.gather(*(say(apart[i % 2], org.owner, f"Northwind pays {100 + i} euros.") for i in range(32)))
     (active,) = await listed(deps, org.owner)
     chain = await history.chain(deps, org.owner, active.id)
     assert chain
