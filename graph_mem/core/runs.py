@@ -28,10 +28,10 @@ class VersionRef:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A text that a run's context held, by the hash that copies share, and the record it came from."""
+    """A text that a run's context held, by the hash that copies share, and the record it came from, if from one."""
 
     text_hash: str
-    record_id: RecordId
+    record_id: RecordId | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +137,11 @@ def _places(prefix: Prefix, tail: Tail | None, memories: Mapping[RecordId, Memor
 def held(prefix: Prefix, tail: Tail | None, memories: Mapping[RecordId, Memory]) -> Iterator[Held]:
     """Every text that could come back as if it were new: each record's, and each part as a whole.
 
-    A part as a whole stands for the first record in it.
+    A part as a whole stands for the first record in it, if there is one.
     """
     for shown in prefix.pins:
         yield Held(text_hash(words_of(memories[shown.memory_id])), shown.memory_id)
-    if prefix.pins:
-        yield Held(text_hash(prefix.text), prefix.pins[0].memory_id)
+    yield Held(text_hash(prefix.text), prefix.pins[0].memory_id if prefix.pins else None)
     if tail is not None and tail.items:
         for hit in tail.items:
             yield Held(text_hash(words_of(hit.record)), hit.record.id)

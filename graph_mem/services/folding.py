@@ -95,11 +95,12 @@ async def _recalled(case: Case) -> bool:
     memory, source = case.memory, case.memory.source
     places = [Place(memory.place.org_id, scope, owner) for scope in memory.place.scope.chain()
               for owner in {memory.place.owner_id, None}]  # fmt: skip
-    origin, author = None, await _author(case)
+    held, author = None, await _author(case)
     if source.run_id is not None:
-        origin = await runs.held(case.tx, author, run_id=source.run_id, text_hash=case.text_hash)
-    if origin is None and source.kind is not SourceKind.RECALLED:
+        held = await runs.held(case.tx, author, run_id=source.run_id, text_hash=case.text_hash)
+    if held is None and source.kind is not SourceKind.RECALLED:
         return False
+    origin = held.record_id if held else None
     origin = origin or await folding.current_copy(case.tx, author, memory.id, places=places, text_hash=case.text_hash)
     named = dict.fromkeys(_RECORD_ID.findall(memory.text or ""))
     origin = origin or await folding.seen(case.tx, author, list(named)[:_MOST_IDS])

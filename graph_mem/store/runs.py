@@ -66,7 +66,7 @@ RETURN m {{.id, .org, .owner, .level, .clientId, .dealId, .text, .sourceUri}} AS
 
 async def create(tx: Tx, trace: RunTrace, held: Iterable[Held]) -> None:
     """Keep `trace`, and by which hashes what it held will be recognised."""
-    recalled = {one.text_hash: one.record_id for one in held}
+    recalled = {one.text_hash: one.record_id or "" for one in held}
     properties = {
         **place_properties(trace.place),
         "id": trace.id,
@@ -94,13 +94,13 @@ async def by_id(tx: Tx, principal: Principal, id: str) -> RunTrace | None:
     return _seen(principal, await row(tx, BY_ID, id=id, **access(principal)))
 
 
-async def held(tx: Tx, principal: Principal, *, run_id: str, text_hash: str) -> RecordId | None:
-    """The record that a text comes from, if a context of this caller's run held it."""
+async def held(tx: Tx, principal: Principal, *, run_id: str, text_hash: str) -> Held | None:
+    """A text and the record that it comes from, if a context of this caller's run held it."""
     key = _run_key(principal.org_id, run_id)
     found = await row(tx, HELD, runKey=key, user=principal.user_id, hash=text_hash, **access(principal))
     if found is None or not admit(principal, place_of(found["node"]), found["node"]["id"]):
         return None
-    return RecordId(found["id"])
+    return Held(text_hash, RecordId(found["id"]) if found["id"] else None)
 
 
 async def forget(tx: Tx, *, org_id: OrganizationId, record_ids: Sequence[RecordId]) -> int:

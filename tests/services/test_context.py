@@ -398,7 +398,8 @@ class TestRecalled:
         bob = await org.member("bob")
 
         async def held(text: str, who: Principal = org.owner, run: str = "run-1") -> RecordId | None:
-            return await deps.db.read(lambda tx: runs.held(tx, who, run_id=run, text_hash=text_hash(text)))
+            known = await deps.db.read(lambda tx: runs.held(tx, who, run_id=run, text_hash=text_hash(text)))
+            return known and known.record_id
 
         assert await held("We  ship weekly.") == id
         assert await held("The offer of March was 96 euros.\n") == offer
