@@ -18,6 +18,7 @@ _CHAIN = (
 )
 
 _AT_ONCE = 50
+_SIDE_BY_SIDE = 8
 _WAITING = "MATCH (j:Job) RETURN count(j) AS n"
 _BROKEN = {
     "jobs left": _WAITING,
@@ -90,7 +91,10 @@ async def count(fleet: Fleet, doors: Doors, ledger: Ledger) -> Counts:
     waited = await settled(fleet)
     counts = Counts(ledger.writes, ledger.unacknowledged, seconds_to_settle=round(waited, 1))
     await _memories(doors, ledger, counts)
-    await asyncio.gather(*(_slot(doors, caller, slot[2], ids, counts) for slot, (caller, ids) in ledger.facts.items()))
+    slots = [(caller, slot[2], ids) for slot, (caller, ids) in ledger.facts.items()]
+    for start in range(0, len(slots), _SIDE_BY_SIDE):
+        some = slots[start : start + _SIDE_BY_SIDE]
+        await asyncio.gather(*(_slot(doors, caller, subject, ids, counts) for caller, subject, ids in some))
     for name, statement in _BROKEN.items():
         counts.broken[name] = (await fleet.count(statement))[0]["n"]
     counts.stored = (await fleet.count(_STORED))[0]["all"]

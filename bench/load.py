@@ -67,7 +67,7 @@ async def load(running: Fleet, options: argparse.Namespace, ledger: Ledger) -> d
     took = time.monotonic() - started
     note(f"{crowd.ledger.writes} writes acknowledged in {took:.0f} s")
     crowd.phase, crowd.mix = "writes alone", {"capture": 60, "saveFact": 40}
-    await crowd.run(options.users, 900, writes=options.writes)
+    await crowd.run(options.users, options.top_up, writes=options.writes)
     watching.cancel()
     note(f"{crowd.ledger.writes} writes acknowledged; counting")
     counts = await count(running, doors, crowd.ledger)
@@ -137,6 +137,7 @@ def main() -> None:
     parser.add_argument("--outage", type=float, default=60.0, help="seconds without Neo4j in the middle; 0 for none")
     parser.add_argument("--kill-worker", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--writes", type=int, default=10_000, help="acknowledged writes to go on to, and to count")
+    parser.add_argument("--top-up", type=float, default=1800.0, help="seconds that this may take at most")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     document = asyncio.run(run(options))
