@@ -59,12 +59,13 @@ class TraceWriter:
             self._task = asyncio.create_task(self._write_until_empty(), name="write traces", context=Context())
 
     async def flush(self) -> None:
-        """Write everything that was put before this call.
+        """Write everything that was put before this call; what comes meanwhile is left to the next.
 
         Errors: what the database raises; the retrievals stay queued.
         """
+        before = self.written + len(self._queue)
         async with self._writing:
-            while self._queue:
+            while self.written < before:
                 batch = self._queue[:_BATCH]
                 await self._write(batch)
                 del self._queue[: len(batch)]

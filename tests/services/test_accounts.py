@@ -1,8 +1,10 @@
 """Traces: everything that made a page, for whoever may see it; and what retrieval strengthens."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import TypeVar
 
 import pytest
 
@@ -20,6 +22,7 @@ from tests.people import Company, company
 from tests.services.test_recall import ask, found, save
 
 ALL = Between()
+T = TypeVar("T")
 
 
 async def test_trace_tells_everything_that_made_the_page(deps: Deps, org: Company) -> None:
@@ -138,6 +141,28 @@ async def test_nothing_is_lost_when_the_writer_is_closed(deps: Deps, org: Compan
     assert writer.waiting <= 5
     await writer.aclose()
     assert (writer.waiting, writer.written) == (0, 12)
+
+
+async def test_who_asks_for_a_trace_waits_for_no_search_that_comes_after(
+    deps: Deps, org: Company, database: Database
+) -> None:
+    page = await ask(deps, org.owner, "harbour")
+    searched = 0
+
+    class Busy(Database):
+        """A database that is searched during each of its writes."""
+
+        async def write(self, work: Callable[[Tx], Awaitable[T]], *, timeout_s: float | None = None) -> T:
+            nonlocal searched
+            searched += 1
+            await writer.put(_copy(page, f"trc_{searched:026d}", org))
+            return await super().write(work, timeout_s=timeout_s)
+
+    writer = TraceWriter(Busy(database.driver, database=database.name), every_s=3600)
+    await writer.put(_copy(page, f"trc_{0:026d}", org))
+    async with asyncio.timeout(10):
+        await writer.flush()
+    assert (writer.waiting, writer.written) == (1, 1)
 
 
 def _copy(page: SearchPage, id: str, org: Company) -> Retrieval:
