@@ -43,6 +43,8 @@ Tx = AsyncManagedTransaction
 Row = Mapping[str, Any]
 
 _FULL_TEXT = "Failed to invoke procedure `db.index.fulltext"
+_UNFIT = "Neo.DatabaseError.Transaction."
+"""What Neo4j answers from the moment its disk is full to its restart."""
 _TIMED_OUT = ("TransactionTimedOut", "TransactionTimedOutClientConfiguration")
 
 
@@ -245,6 +247,8 @@ def translated(error: Neo4jError | DriverError) -> GraphMemError | Exception:
         return OperationTimeout("The database transaction took longer than it may.")
     if isinstance(error, TransientError):
         return DatabaseUnavailable(f"Neo4j could not finish the transaction after several tries: {code}.")
+    if code.startswith(_UNFIT):
+        return DatabaseUnavailable(f"Neo4j can begin or commit no transaction, its own log says why: {code}.")
     if isinstance(error, AuthError):
         return error
     if isinstance(error, ClientError) and (
