@@ -88,9 +88,9 @@ async def crowd(deps: Deps, many: int) -> tuple[Principal, Principal]:
     def made(number: int, *, scale: float) -> list[dict[str, object]]:
         return [row_of(f"{TEXT}.", near + noise.normal(scale=scale, size=near.shape)) for _ in range(number)]
 
-    await load(deps, Place(alone.org_id, ORGANIZATION), made(many, scale=0.02))
-    await load(deps, Place(alone.org_id, ORGANIZATION, alone.user_id), made(3, scale=0.0))
-    await load(deps, Place(few.org_id, ORGANIZATION), made(3, scale=0.04))
+    await load(deps.db, Place(alone.org_id, ORGANIZATION), made(many, scale=0.02))
+    await load(deps.db, Place(alone.org_id, ORGANIZATION, alone.user_id), made(3, scale=0.0))
+    await load(deps.db, Place(few.org_id, ORGANIZATION), made(3, scale=0.04))
     await deps.db.run("CALL db.awaitIndexes(600)")
     return alone, few
 

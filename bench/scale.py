@@ -27,7 +27,7 @@ from graph_mem.core.model import ORGANIZATION, OrganizationId, Place, Principal,
 from graph_mem.core.retrieval import Query
 from graph_mem.core.tags import tags
 from graph_mem.services import Deps, recall
-from graph_mem.store.db import Tx, rows
+from graph_mem.store.db import Database, Tx, rows
 from graph_mem.store.visibility import place_properties
 
 PER_ORGANIZATION = 200
@@ -61,7 +61,7 @@ class Grower:
         while len(self.principals) * PER_ORGANIZATION < records:
             principal = Principal(OrganizationId(f"org_{ULID()}"), UserId(f"usr_{ULID()}"), Role.OWNER)
             new = [self._row() for _ in range(PER_ORGANIZATION)]
-            await load(self._deps, Place(principal.org_id, ORGANIZATION), new)
+            await load(self._deps.db, Place(principal.org_id, ORGANIZATION), new)
             self.principals.append(principal)
 
     def _row(self) -> dict[str, object]:
@@ -79,10 +79,10 @@ def row_of(text: str, vector: np.ndarray) -> dict[str, object]:
     return {"id": f"mem_{ULID()}", "text": text, "vector": Vector.from_numpy(unit)}
 
 
-async def load(deps: Deps, place: Place, new: Sequence[dict[str, object]]) -> None:
+async def load(db: Database, place: Place, new: Sequence[dict[str, object]]) -> None:
     """Write records, READY, to a place."""
     for start in range(0, len(new), PER_ORGANIZATION):
-        await deps.db.write(partial(_write, place=place, new=new[start : start + PER_ORGANIZATION]))
+        await db.write(partial(_write, place=place, new=new[start : start + PER_ORGANIZATION]))
 
 
 async def _write(tx: Tx, *, place: Place, new: Sequence[dict[str, object]]) -> None:
