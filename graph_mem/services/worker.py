@@ -90,6 +90,9 @@ class Worker:
             except (DatabaseUnavailable, OperationTimeout) as error:
                 _log.warning("the database is away", extra={"reason": error.message})
                 await self._pause(_AWAY_S)
+            except Exception:  # noqa: BLE001 # whatever it is, what waits must not wait for a restart
+                _log.exception("the worker stumbled and goes on")
+                await self._pause(_AWAY_S)
 
     async def work_once(self) -> int:
         """Claim one batch and do it; returns how many jobs it held."""

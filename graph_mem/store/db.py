@@ -45,7 +45,13 @@ Row = Mapping[str, Any]
 _FULL_TEXT = "Failed to invoke procedure `db.index.fulltext"
 _UNFIT = "Neo.DatabaseError.Transaction."
 """What Neo4j answers from the moment its disk is full to its restart."""
-_TIMED_OUT = ("TransactionTimedOut", "TransactionTimedOutClientConfiguration")
+_TIMED_OUT = (
+    "TransactionTimedOut",
+    "TransactionTimedOutClientConfiguration",
+    "Transaction.LockClientStopped",
+    "Transaction.Terminated",
+)
+"""The last two: its time was up, or the server went down, while it waited for a lock or was at work."""
 
 
 @dataclass(slots=True)

@@ -1,15 +1,19 @@
 """Accepting texts and making them READY, on a real Neo4j."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from graph_mem.app import HANDLERS
 from graph_mem.core.model import Memory, Processing, RecordId, Role
 from graph_mem.errors import Conflict, IdempotencyKeyReused, InvalidInput, NotFound
-from graph_mem.services import Deps, capture, records
+from graph_mem.services import Deps, capture, records, worker
 from graph_mem.services.capture import NewMemory
 from graph_mem.services.worker import Duty, Worker
+from graph_mem.store.db import Database, Tx
 from tests.encoders import Fault, FaultyEncoder
 from tests.people import Company, company, deps_on, work_off
 
@@ -156,3 +160,31 @@ async def test_a_duty_under_way_does_not_keep_a_worker_from_stopping(deps: Deps,
     await begun.wait()
     worker.stop()
     await asyncio.wait_for(running, 30)
+
+
+class Stumbling(Database):
+    """A database that answers the first write with an error nobody thought of."""
+
+    stumbled = False
+
+    async def write(self, work: Callable[[Tx], Awaitable[Any]], *, timeout_s: float | None = None) -> Any:
+        if not self.stumbled:
+            self.stumbled = True
+            raise RuntimeError("nobody thought of this")
+        return await super().write(work, timeout_s=timeout_s)
+
+
+async def test_a_worker_goes_on_after_an_error_nobody_thought_of(
+    deps: Deps, org: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_AWAY_S", 0.01)
+    database = Stumbling(deps.db.driver, database=deps.db.name)
+    memory = (await capture.accept(deps, org.owner, NewMemory(text="It waits."))).memory
+    one = Worker(replace(deps, db=database), HANDLERS, org_ids=[org.id])
+    running = asyncio.create_task(one.run())
+    async with asyncio.timeout(30):
+        while (await stored(deps, org, memory.id)).processing is not Processing.READY:  # noqa: ASYNC110 # polled
+            await asyncio.sleep(0.05)
+    one.stop()
+    await running
+    assert database.stumbled

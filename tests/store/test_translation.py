@@ -3,7 +3,7 @@
 import pytest
 from neo4j.exceptions import DatabaseError
 
-from graph_mem.errors import DatabaseUnavailable
+from graph_mem.errors import DatabaseUnavailable, OperationTimeout
 from graph_mem.store.db import translated
 
 
@@ -22,6 +22,11 @@ class Said(DatabaseError):
 @pytest.mark.parametrize("name", ["TransactionStartFailed", "TransactionLogError", "TransactionCommitFailed"])
 def test_a_server_with_a_full_disk_is_away_until_somebody_sees_to_it(name: str) -> None:
     assert isinstance(translated(Said(f"Neo.DatabaseError.Transaction.{name}")), DatabaseUnavailable)
+
+
+@pytest.mark.parametrize("name", ["LockClientStopped", "Terminated", "TransactionTimedOut"])
+def test_a_transaction_that_was_ended_is_out_of_time(name: str) -> None:
+    assert isinstance(translated(Said(f"Neo.ClientError.Transaction.{name}")), OperationTimeout)
 
 
 def test_a_statement_that_fails_is_a_fault_of_ours() -> None:
