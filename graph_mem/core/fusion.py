@@ -23,6 +23,9 @@ _USUAL_SHARE = 0.6
 _MOST_WORDS = 16
 """Nobody expects one text to hold every word of a longer query: one telling word of 400 must still count."""
 
+_LINEAR = 0.75
+"""Up to here a share is what was measured; beyond it nears 1, so that the better match stays the better."""
+
 
 @dataclass(frozen=True, slots=True)
 class Passage:
@@ -73,7 +76,9 @@ def words_share(score: float, *, words: int, units: int) -> float:
     `units` is how many search units the index holds: the weight of a word grows with its logarithm.
     """
     ideal = min(max(1, words), _MOST_WORDS) * _USUAL_SHARE * math.log(math.e + units)
-    return min(1.0, max(0.0, score) / ideal)
+    share = max(0.0, score) / ideal
+    room = 1 - _LINEAR
+    return share if share <= _LINEAR else 1 - room * math.exp((_LINEAR - share) / room)
 
 
 def meaning_share(cosine: float, calibration: Calibration) -> float:
@@ -131,9 +136,12 @@ def _scores(legs: Legs, known: Mapping[str, Passage], config: RetrievalConfig) -
         return reciprocal_ranks([legs.words, legs.meaning])
     total = config.lexical_weight + config.vector_weight
     lexical, vector = config.lexical_weight / total, config.vector_weight / total
+    alone = min(lexical, config.lexical_only_cap)
     in_meaning = {known[id].record_id for id in legs.meaning}
     return {
-        id: _capped(_at_least_found(lexical * legs.words.get(id, 0.0), legs.words.get(id, 0.0), config), config)
+        id: min(
+            config.lexical_only_cap, _at_least_found(alone * legs.words.get(id, 0.0), legs.words.get(id, 0.0), config)
+        )
         if known[id].record_id not in in_meaning
         else lexical * legs.words.get(id, 0.0) + vector * legs.meaning.get(id, 0.0)
         for id in {*legs.words, *legs.meaning}
@@ -155,10 +163,6 @@ def _one_leg(legs: Legs, config: RetrievalConfig) -> dict[str, float]:
 def _at_least_found(score: float, share: float, config: RetrievalConfig) -> float:
     """`score`, not under the floor: a word that every text holds weighs nothing in BM25, and still it was found."""
     return max(score, min(1.0, config.fused_floor * (1 + share)))
-
-
-def _capped(score: float, config: RetrievalConfig) -> float:
-    return min(score, config.lexical_only_cap)
 
 
 def reciprocal_ranks(rankings: Sequence[Mapping[str, float]], *, k: float = RRF_K) -> dict[str, float]:

@@ -85,6 +85,12 @@ def test_words_alone_are_capped_beside_a_leg_of_meaning(
             assert one.fused <= config.lexical_only_cap
 
 
+def test_of_two_perfect_matches_of_words_the_better_goes_first() -> None:
+    exact, near = (words_share(score, words=1, units=3) for score in (4.0, 3.0))
+    found = both({"near": near, "exact": exact}, {"other": 0.5}, RetrievalConfig())
+    assert [one.passage_id for one in found.kept if one.vector is None] == ["exact", "near"]
+
+
 @given(ranking)
 def test_a_leg_that_stands_alone_is_the_score_itself(words: dict[str, float]) -> None:
     config = RetrievalConfig(fused_floor=0.0)
