@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import override
 
 import psutil
 
@@ -34,7 +33,6 @@ _MIB = 2**20
 class _Forgetful(TraceWriter):
     """Takes what a search leaves behind and drops it."""
 
-    @override
     async def put(self, retrieval: Retrieval) -> None:
         pass
 
