@@ -47,7 +47,7 @@ class RetrievalConfig:
         description="STRENGTH: the most that strength can take from a score; nothing that is better by more is passed."
     )
     source_share: float = strawberry.field(
-        description="The share of a page, at its end, where a source that is not on it yet goes before a nearly equal match."
+        description="Of a page, the share at its end where a source that is not on it yet goes before a near equal."
     )
     strength_weights: JSON = strawberry.field(description="The weight of each signal in strength.")
     updated_at: datetime = strawberry.field(

@@ -236,9 +236,10 @@ UNTRIED: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         ("images.AROUND", "images.EDGES", "images.NODES", "lifecycle.LINKED", "lifecycle.MERGED_BEFORE",
-         "reviews.RECALL"),
+         "images.RETIRED", "reviews.RECALL"),
         "about the subjects of a proposal that passed",
     ),
+    "remnants.ELSEWHERE": "what erasing a record that passed leaves; each row is checked",
     **dict.fromkeys(("folding.ALIKE", "folding.CURRENT_COPY", "folding.SEEN", "runs.HELD"), "the worker's"),
     **dict.fromkeys(
         ("reviews.OPEN", "search.SURROUNDINGS", "scratch.COUNT"), "counted under the predicate"

@@ -33,7 +33,8 @@ def statement(request: pytest.FixtureRequest) -> Statement:
 
 def test_the_guard_finds_the_statements() -> None:
     assert len(EVERY) > 200
-    assert {"memories.BY_ID", "search.WORDS", "search.MEANING[passages]", "facts.LOCK_SLOT"} <= {one.name for one in EVERY}
+    found = {one.name for one in EVERY}
+    assert {"memories.BY_ID", "search.WORDS", "search.MEANING[passages]", "facts.LOCK_SLOT"} <= found
 
 
 def test_the_predicate_is_recognized() -> None:

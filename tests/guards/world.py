@@ -12,9 +12,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graph_mem.core.model import Place, Principal, RecordId, Role, Scope, ScopeLevel
-from graph_mem.core.proposals import ProposalKind
+from graph_mem.core.proposals import Decision, ProposalKind
 from graph_mem.core.retrieval import Query, ScopeName
-from graph_mem.services import Deps, canon, capture, context, facts, filing, lifecycle, pins, recall, relations, scratch
+from graph_mem.services import (
+    Deps,
+    canon,
+    capture,
+    context,
+    facts,
+    filing,
+    lifecycle,
+    pins,
+    recall,
+    relations,
+    review,
+    scratch,
+)
 from graph_mem.services.canon import NewPolicy, NewValue
 from graph_mem.services.capture import NewMemory
 from graph_mem.services.facts import NewFact
@@ -231,6 +244,7 @@ async def _fill(world: World, name: str) -> None:
     await work_off(deps, place.org_id)
     note = await scratch.add(deps, author, run_id=f"run {mark}", text=f"{mark} is to be asked")
     await lifecycle.enrol(deps, author, since=deps.clock().replace(year=2000))
+    await review.decide(deps, author, await _propose(world, name, older), Decision.REVERT)
     entity = await _entity(deps, place, mark)
     await deps.db.write(lambda tx: rows(tx, ABOUT, fact=fact, entity=entity))
     world.ids.setdefault(name, {}).update(
