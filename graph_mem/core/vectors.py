@@ -1,6 +1,7 @@
 """Vectors as they travel between the model and the graph, and where they are in it."""
 
 from dataclasses import dataclass, field
+from typing import LiteralString
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,8 @@ Vectors = NDArray[np.float32]
 class Space:
     """Where the vectors of one model are: a vector index over one property of chunks and facts."""
 
-    index: str
-    property: str
+    index: LiteralString
+    property: LiteralString
 
 
 FIRST = Space("passages", "embedding")

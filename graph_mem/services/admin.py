@@ -29,7 +29,7 @@ from graph_mem.store.db import Database, Tx
 
 
 class AdminDeps(Protocol):
-    """The part of `Deps` used here; no models, so that a command needs none."""
+    """The part of `Deps` that an operator's command has without loading a model."""
 
     @property
     def db(self) -> Database: ...

@@ -7,12 +7,12 @@ record stands in the archive as it stood at one moment, and so do all those that
 """
 
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from graph_mem.core.archive import KINDS, Edge, Footer, Header, Model, Node
 from graph_mem.core.model import ORGANIZATION, OrganizationId, Place, UserId
@@ -21,8 +21,9 @@ from graph_mem.core.vectors import Placed, Space
 from graph_mem.errors import InvalidInput, NotFound
 from graph_mem.local import archive
 from graph_mem.local.spool import Spool
+from graph_mem.services.admin import AdminDeps
 from graph_mem.store import archives, tenants
-from graph_mem.store.db import Database, Tx
+from graph_mem.store.db import Tx
 from graph_mem.store.times import instant, ms
 
 T = TypeVar("T", Node, Edge)
@@ -39,17 +40,6 @@ _BATCH = 500
 _LOCKED_AT_ONCE = 200
 _ROUNDS = 20
 _TIMEOUT_S = 24 * 3600.0
-
-
-class ArchiveDeps(Protocol):
-    """The part of `Deps` that an operator's command has without loading a model."""
-
-    @property
-    def db(self) -> Database: ...
-    @property
-    def clock(self) -> Callable[[], datetime]: ...
-    @property
-    def new_id(self) -> Callable[[str], str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +59,7 @@ class _Erased(Exception):
 class _Source:
     """One organization being read into a spool. `since`: when that began, in epoch milliseconds."""
 
-    deps: ArchiveDeps
+    deps: AdminDeps
     spool: Spool
     org_id: OrganizationId
     space: Space | None
@@ -86,7 +76,7 @@ class _Source:
 
 
 async def export(
-    deps: ArchiveDeps, target: Path, *, organization: str | None, model: Placed, vectors: bool = True
+    deps: AdminDeps, target: Path, *, organization: str | None, model: Placed, vectors: bool = True
 ) -> Exported:
     """Write the organization called so, or every one, to `target`; one that was broken off goes on where it was.
 
@@ -108,7 +98,7 @@ async def export(
     return Exported(header, footer, restarted)
 
 
-async def _chosen(deps: ArchiveDeps, organization: str | None) -> list[Organization]:
+async def _chosen(deps: AdminDeps, organization: str | None) -> list[Organization]:
     if organization is None:
         return await deps.db.read(tenants.list_organizations)
     found = await deps.db.read(lambda tx: tenants.find_organization(tx, organization))
@@ -118,7 +108,7 @@ async def _chosen(deps: ArchiveDeps, organization: str | None) -> list[Organizat
 
 
 async def _read(
-    deps: ArchiveDeps, spool: Spool, chosen: Sequence[Organization], model: Placed | None, *, every: bool
+    deps: AdminDeps, spool: Spool, chosen: Sequence[Organization], model: Placed | None, *, every: bool
 ) -> Header:
     """Everything of the chosen organizations, in the spool."""
     ids = " ".join(sorted(one.id for one in chosen))
@@ -168,7 +158,7 @@ async def _partitions(source: _Source) -> list[str]:
     return await source.deps.db.read(work)
 
 
-async def _former(deps: ArchiveDeps, spool: Spool) -> None:
+async def _former(deps: AdminDeps, spool: Spool) -> None:
     async def work(tx: Tx) -> None:
         async for nodes in _batches(archives.former_people(tx)):
             spool.add(nodes=nodes)

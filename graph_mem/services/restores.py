@@ -9,7 +9,7 @@ from graph_mem.core.model import OrganizationId, RecordId
 from graph_mem.core.vectors import Placed, Space
 from graph_mem.errors import AlreadyThere, ArchiveDamaged, ArchiveUnsupported, Conflict
 from graph_mem.local import archive
-from graph_mem.services.exports import ArchiveDeps
+from graph_mem.services.admin import AdminDeps
 from graph_mem.services.revectoring import VECTORS
 from graph_mem.store import archives, jobs
 from graph_mem.store.db import Tx
@@ -45,7 +45,7 @@ class _Step:
         return len(self.nodes) + len(self.edges) + len(self.to_embed)
 
 
-async def restore(deps: ArchiveDeps, source: Path, *, model: Placed) -> Restored:
+async def restore(deps: AdminDeps, source: Path, *, model: Placed) -> Restored:
     """Bring back what the archive holds; a restore of the same archive that was broken off goes on where it was.
 
     The whole file is checked before anything is written. Errors: ArchiveDamaged, ArchiveUnsupported, AlreadyThere;
@@ -66,7 +66,7 @@ async def restore(deps: ArchiveDeps, source: Path, *, model: Placed) -> Restored
     return Restored(header, footer, begun, to_embed)
 
 
-async def _checked(deps: ArchiveDeps, source: Path) -> tuple[Header, Footer]:
+async def _checked(deps: AdminDeps, source: Path) -> tuple[Header, Footer]:
     """The archive's first and last line, once it is known to be whole and to have a place here."""
     header, footer = None, None
     people: dict[str, str] = {}
@@ -83,7 +83,7 @@ async def _checked(deps: ArchiveDeps, source: Path) -> tuple[Header, Footer]:
     return header, footer
 
 
-async def _require_room(deps: ArchiveDeps, header: Header, footer: Footer, people: dict[str, str]) -> None:
+async def _require_room(deps: AdminDeps, header: Header, footer: Footer, people: dict[str, str]) -> None:
     nothing: Mapping[str, str] = {}
 
     async def look(tx: Tx) -> tuple[int, list[str]]:
@@ -138,7 +138,7 @@ def _needs_vectors(node: Node) -> bool:
     return node.kind == "Memory" and "Pending" not in node.labels and "text" in node.properties
 
 
-async def _take(deps: ArchiveDeps, key: str, step: _Step, *, after: int, space: Space | None) -> None:
+async def _take(deps: AdminDeps, key: str, step: _Step, *, after: int, space: Space | None) -> None:
     made = [
         NewJob(
             id=deps.new_id("job"),

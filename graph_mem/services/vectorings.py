@@ -14,7 +14,7 @@ from graph_mem.errors import Conflict, DatabaseUnavailable, EmbedderUnavailable,
 from graph_mem.models.embedder import Embedder
 from graph_mem.models.embedders import Embedders
 from graph_mem.models.profile import ModelProfile
-from graph_mem.services.exports import ArchiveDeps
+from graph_mem.services.admin import AdminDeps
 from graph_mem.services.settings import SettingsCache
 from graph_mem.services.warming import warm
 from graph_mem.store import leases, spaces, vectors
@@ -99,7 +99,7 @@ async def _follow(db: Database, embedders: Embedders, settings: SettingsCache, *
 class _Move:
     """One run of `reembed`."""
 
-    deps: ArchiveDeps
+    deps: AdminDeps
     embedder: Embedder
     wanted: Source
     holder: str
@@ -108,7 +108,7 @@ class _Move:
 
 
 async def reembed(
-    deps: ArchiveDeps,
+    deps: AdminDeps,
     embedder: Embedder,
     *,
     known: Source,

@@ -30,7 +30,7 @@ from graph_mem.core.model import (
 )
 from graph_mem.core.retrieval import Span
 from graph_mem.core.tags import entity_tag, kind_tag, label_tag, standing_tag
-from graph_mem.core.vectors import Space, Vector
+from graph_mem.core.vectors import SPACES, Space, Vector
 from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.found import COLLECTED, SHOWN, Found, found_of
 from graph_mem.store.records import record_columns, record_of
@@ -92,7 +92,6 @@ WITH n, r, score ORDER BY score DESC, r.owner IS NULL, n.id LIMIT $limit
 RETURN {COLLECTED}
 """
 
-_INDEXES: tuple[LiteralString, ...] = ("passages", "passages2")
 _FORMS: Mapping[LiteralString, tuple[LiteralString, LiteralString]] = {
     "scope": ("UNWIND $scopes AS oneScope ", " AND n.scope = oneScope"),
     "kind": ("UNWIND $kinds AS oneKind ", " AND n.kind = oneKind"),
@@ -125,7 +124,9 @@ def _subsets(names: tuple[LiteralString, ...]) -> Iterable[tuple[LiteralString, 
 
 
 MEANING: Mapping[tuple[str, ...], LiteralString] = {
-    (index, *chosen): _meaning(index, chosen) for index in _INDEXES for chosen in _subsets(tuple(_FORMS))
+    (space.index, *chosen): _meaning(space.index, chosen)
+    for space in SPACES.values()
+    for chosen in _subsets(tuple(_FORMS))
 }
 """One statement for each index and set of filters, by their names in the order of `_FORMS`."""
 
