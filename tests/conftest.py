@@ -3,6 +3,7 @@
 Our own begins with what the first schema left behind, so whatever is tested is tested on a base that was upgraded.
 """
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -21,6 +22,14 @@ from graph_mem.store.migrate import migrate
 
 property_settings.register_profile("graph-mem", deadline=None)  # whoever else is busy on this machine
 property_settings.load_profile("graph-mem")
+
+_WORKERS = 2
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Each worker starts a Neo4j of its own; one that is given is not shared, for some tests drop its indexes."""
+    return 0 if Settings().neo4j_uri else min(_WORKERS, os.cpu_count() or 1)
+
 
 REPOSITORY = Path(__file__).parents[1]
 FIRST_SCHEMA = REPOSITORY / "tests" / "store" / "first_schema"

@@ -75,12 +75,13 @@ def check_name(name: str, *, path: Sequence[str], max_bytes: int = MAX_NAME_BYTE
 @cache
 def _same_form() -> Mapping[int, str]:
     """Characters that only present another one differently; never those that mean more, such as `²` or `½`."""
+    typographic = {ord(variant): plain for plain, variants in _TYPOGRAPHIC.items() for variant in variants}
     compatible = {
-        code: unicodedata.normalize("NFKC", chr(code))
+        code: unicodedata.normalize("NFKC", chr(code)).translate(typographic)
         for code in range(0xA0, 0x10000)
         if unicodedata.decomposition(chr(code)).partition(">")[0][1:] in _SAME_FORM
     }
-    return compatible | {ord(variant): plain for plain, variants in _TYPOGRAPHIC.items() for variant in variants}
+    return compatible | typographic
 
 
 def normal_form(text: str) -> str:
@@ -116,7 +117,7 @@ def rejected_form(statement: str) -> str:
     Idempotent. Source: UTS #39 skeleton, restricted as `core.lookalikes` says.
     """
     text = unicodedata.normalize("NFKD", _INVISIBLE.sub("", statement.translate(_same_form()))).casefold()
-    text = unicodedata.normalize("NFKD", text).translate(_digits()).translate(ASCII_LOOKALIKES)
+    text = unicodedata.normalize("NFKD", text).translate(_same_form()).translate(_digits()).translate(ASCII_LOOKALIKES)
     text = _INVISIBLE.sub("", text).replace("i\u0307", "i")
     return unicodedata.normalize("NFKD", _SPACES.sub("", _CLOSING.sub("", unicodedata.normalize("NFKD", text))))
 
@@ -138,7 +139,7 @@ def name_key(name: str) -> str:
     Letters of every script stay apart, accents included. Idempotent.
     """
     text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", name.translate(_same_form()))).casefold()
-    return _SPACES.sub(" ", unicodedata.normalize("NFKC", text)).strip()
+    return _SPACES.sub(" ", unicodedata.normalize("NFKC", text).translate(_same_form())).strip()
 
 
 def splits_character(text: str, index: int) -> bool:

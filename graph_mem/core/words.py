@@ -71,5 +71,5 @@ def folded(word: str) -> str:
     """`word` in lower case without the accents of Latin, Greek and Cyrillic letters."""
     if word.isascii():
         return word.lower()
-    bare = _MARKS.sub("", unicodedata.normalize("NFKD", word.casefold()))
-    return unicodedata.normalize("NFC", bare).translate(_LETTERS)
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", word.casefold()).casefold())
+    return unicodedata.normalize("NFC", _MARKS.sub("", plain)).translate(_LETTERS)

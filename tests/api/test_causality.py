@@ -17,6 +17,8 @@ from tests.api.test_real_schema import CAPTURE
 from tests.people import deps_on
 
 SEAL = Seal(TOKENS.secret)
+_NUMBER_BYTES = {0xC8: 2, 0xC9: 3, 0xCA: 5, 0xCB: 9}
+"""Of a number in a bookmark, its mark included; a small one is its own mark."""
 MEMORY = "query($id: ID!) { memory(id: $id) { id } }"
 
 
@@ -44,9 +46,15 @@ async def one(tx: Tx) -> int:
 
 
 def later(bookmark: str) -> str:
-    """The bookmark of a transaction of the same database that is a long way off."""
+    """The bookmark of a transaction of the same databases that is a long way off: a count of them, each with its id of
+    18 bytes and a number, then an empty list.
+    """
     made = b64decode(bookmark.removeprefix("FB:"))
-    return "FB:" + b64encode(made[:19] + b"\xca" + (1 << 30).to_bytes(4) + b"\x90").decode()
+    found, at = made[:1], 1
+    for _ in range(made[0] & 0x0F):
+        found += made[at : at + 18] + b"\xca" + (1 << 30).to_bytes(4)
+        at += 18 + _NUMBER_BYTES.get(made[at + 18], 1)
+    return "FB:" + b64encode(found + made[at:]).decode()
 
 
 async def test_a_write_names_its_state_and_a_read_says_nothing(sealed: Live) -> None:

@@ -1,5 +1,7 @@
+import sys
 import time
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -57,6 +59,12 @@ def test_a_name_is_one_line_and_short() -> None:
 def test_the_forms_are_idempotent(text: str) -> None:
     for form in (t.normal_form, t.rejected_form, t.name_key):
         assert form(form(text)) == form(text)
+
+
+@pytest.mark.parametrize("form", [t.normal_form, t.rejected_form, t.name_key])
+def test_the_forms_are_idempotent_on_every_character(form: Callable[[str], str]) -> None:
+    characters = map(chr, (*range(0xD800), *range(0xE000, sys.maxunicode + 1)))
+    assert [one for one in characters if form(form(one)) != form(one)] == []
 
 
 @given(TEXT, st.sampled_from(["NFC", "NFD"]))

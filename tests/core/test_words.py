@@ -1,5 +1,7 @@
 """Pieces: what an English analyzer would not find."""
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,6 +53,11 @@ def test_any_text_has_pieces_that_no_analyzer_takes_apart(text: str) -> None:
 @given(st.text())
 def test_folding_is_idempotent(text: str) -> None:
     assert folded(folded(text)) == folded(text)
+
+
+def test_folding_twice_changes_no_character() -> None:
+    characters = map(chr, (*range(0xD800), *range(0xE000, sys.maxunicode + 1)))
+    assert [one for one in characters if folded(folded(one)) != folded(one)] == []
 
 
 @pytest.mark.parametrize(
