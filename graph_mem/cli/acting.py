@@ -8,6 +8,7 @@ from typing import TypeVar
 from graph_mem.cli.access import complete
 from graph_mem.cli.output import settings_for
 from graph_mem.core.model import Principal
+from graph_mem.core.people import Enrolment
 from graph_mem.errors import NotFound
 from graph_mem.services import Deps, admin, identity
 
@@ -24,10 +25,18 @@ def as_user(
 
     async def act() -> T:
         async with app.opened(settings, start_model=False) as deps:
-            enrolment = await admin.find_principal(deps, organization=organization, user=user)
-            principal = await identity.principal(deps, org_id=enrolment.org_id, user_id=enrolment.user_id)
-            if principal is None:
-                raise NotFound(user, path=("user",))
+            _, principal = await enrolled(deps, organization=organization, user=user)
             return await work(deps, principal)
 
     return asyncio.run(act())
+
+
+async def enrolled(
+    deps: Deps, *, organization: str, user: str, client: str | None = None, deal: str | None = None
+) -> tuple[Enrolment, Principal]:
+    """The ids behind these names, and the user as whom they are used. Errors: NotFound if one is missing."""
+    enrolment = await admin.find_principal(deps, organization=organization, user=user, client=client, deal=deal)
+    principal = await identity.principal(deps, org_id=enrolment.org_id, user_id=enrolment.user_id)
+    if principal is None:
+        raise NotFound(user, path=("user",))
+    return enrolment, principal

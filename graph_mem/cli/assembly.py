@@ -5,13 +5,13 @@ from dataclasses import asdict, dataclass
 import typer
 
 from graph_mem import app
+from graph_mem.cli.acting import enrolled
 from graph_mem.cli.output import Output
 from graph_mem.config import Settings
-from graph_mem.core.model import Principal
 from graph_mem.core.retrieval import ScopeName
 from graph_mem.core.runs import Rebuilt, RunTrace
 from graph_mem.errors import NotFound
-from graph_mem.services import Deps, admin, context, identity
+from graph_mem.services import context
 from graph_mem.services.context import Assembled, Request
 
 
@@ -32,10 +32,9 @@ class Asked:
 async def assemble(settings: Settings, asked: Asked, output: Output) -> None:
     """Print what an agent would see, with its account kept under the run's name."""
     async with app.opened(settings, light=True, start_model=asked.search) as deps:
-        place = await admin.find_principal(
+        place, principal = await enrolled(
             deps, organization=asked.organization, user=asked.user, client=asked.client, deal=asked.deal
         )
-        principal = await _principal(deps, organization=asked.organization, user=asked.user)
         if asked.search:
             await deps.embedder.settled()
         request = Request(
@@ -53,7 +52,7 @@ async def assemble(settings: Settings, asked: Asked, output: Output) -> None:
 async def show_run(settings: Settings, *, organization: str, user: str, run_id: str, output: Output) -> None:
     """Print the prefix that a run saw, from the versions that its account names."""
     async with app.opened(settings, start_model=False) as deps:
-        principal = await _principal(deps, organization=organization, user=user)
+        _, principal = await enrolled(deps, organization=organization, user=user)
         view = await context.run_trace(deps, principal, run_id=run_id)
         if view is None:
             raise NotFound(run_id, path=("runId",))
@@ -74,14 +73,6 @@ def _show(output: Output, document: object, text: str) -> None:
         output.show(document, "")
     else:
         typer.echo(text)
-
-
-async def _principal(deps: Deps, *, organization: str, user: str) -> Principal:
-    enrolment = await admin.find_principal(deps, organization=organization, user=user)
-    found = await identity.principal(deps, org_id=enrolment.org_id, user_id=enrolment.user_id)
-    if found is None:
-        raise NotFound(user, path=("user",))
-    return found
 
 
 def _summary(trace: RunTrace) -> str:

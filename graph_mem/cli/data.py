@@ -14,12 +14,13 @@ from rich.table import Table
 
 from graph_mem import app
 from graph_mem.cli.access import LOCAL_ORGANIZATION, LOCAL_USER, OrganizationOption, UserOption, complete
+from graph_mem.cli.acting import enrolled
 from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
 from graph_mem.core.feeds import SUFFIXES, items
 from graph_mem.core.model import ORGANIZATION, Principal, Scope, ScopeLevel
 from graph_mem.core.people import Enrolment
-from graph_mem.errors import InvalidInput, NotFound
-from graph_mem.services import Deps, admin, identity, imports, records
+from graph_mem.errors import InvalidInput
+from graph_mem.services import Deps, imports, records
 from graph_mem.services.imports import Target
 
 commands = typer.Typer()
@@ -87,10 +88,7 @@ def import_(
 
     async def work() -> _Outcome:
         async with app.opened(settings, start_model=False) as deps:
-            enrolment = await admin.find_principal(deps, organization=organization, user=user, client=client, deal=deal)
-            principal = await identity.principal(deps, org_id=enrolment.org_id, user_id=enrolment.user_id)
-            if principal is None:
-                raise NotFound(user, path=("user",))
+            enrolment, principal = await enrolled(deps, organization=organization, user=user, client=client, deal=deal)
             target = Target(scope=_scope(enrolment), private=private, label=label, by_group=groups and not client)
             return await _import(deps, principal, files, zone=zone, target=target, output=output, wait=wait)
 

@@ -1,26 +1,22 @@
 """What was: the history and the chain of a record; and facts, said and listed."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import datetime
-from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 from rich.console import Group
 from rich.table import Table
 
-from graph_mem.cli.access import LOCAL_ORGANIZATION, LOCAL_USER, OrganizationOption, UserOption, complete
-from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
+from graph_mem.cli.access import LOCAL_ORGANIZATION, LOCAL_USER, OrganizationOption, UserOption
+from graph_mem.cli.acting import as_user
+from graph_mem.cli.output import DataDirOption, JsonOption, Output
 from graph_mem.cli.succession import tree
 from graph_mem.core.model import FAR, Event, Fact, Page, Principal, RecordId, Standing
 from graph_mem.core.supersession import Chain
 from graph_mem.errors import InvalidInput, NotFound
-from graph_mem.services import Deps, admin, fact_lists, facts, history, identity
+from graph_mem.services import Deps, admin, fact_lists, facts, history
 from graph_mem.services.facts import NewFact
 from graph_mem.store.times import ms
-
-T = TypeVar("T")
 
 commands = typer.Typer()
 fact = typer.Typer(
@@ -58,7 +54,7 @@ def history_(
                 return found
             after = (ms(found[-1].at), found[-1].id)
 
-    events = _run(work, organization=organization, user=user, data_dir=data_dir)
+    events = as_user(work, organization=organization, user=user, data_dir=data_dir)
     if not events:
         raise NotFound(id)
     table = Table("when", "what", "version", "by", "details")
@@ -92,7 +88,7 @@ def chain_(
     async def work(deps: Deps, who: Principal) -> Chain | None:
         return await history.chain(deps, who, id)
 
-    found = _run(work, organization=organization, user=user, data_dir=data_dir)
+    found = as_user(work, organization=organization, user=user, data_dir=data_dir)
     if found is None:
         raise NotFound(id)
     document = {
@@ -148,7 +144,7 @@ def fact_add(
         )
         return await facts.save(deps, who, new)
 
-    saved = _run(work, organization=organization, user=user, data_dir=data_dir)
+    saved = as_user(work, organization=organization, user=user, data_dir=data_dir)
     document = {
         "outcome": saved.outcome,
         "fact": _fact(saved.fact) if saved.fact else None,
@@ -180,7 +176,7 @@ def fact_list(
         )
         return (await fact_lists.page(deps, who, filter, Page(limit)))[:limit]
 
-    found = _run(work, organization=organization, user=user, data_dir=data_dir)
+    found = as_user(work, organization=organization, user=user, data_dir=data_dir)
     Output(as_json=as_json).show([_fact(one) for one in found], _facts(found))
 
 
@@ -212,23 +208,6 @@ async def _place(
         return None, None
     found = await admin.find_principal(deps, organization=organization, user=user, client=client, deal=deal)
     return found.client_id, found.deal_id
-
-
-def _run(work: Callable[[Deps, Principal], Awaitable[T]], *, organization: str, user: str, data_dir: Path | None) -> T:
-    """The result of `work`, done as this user; no model is loaded for it."""
-    from graph_mem import app  # models and web server take a second to import
-
-    settings = complete(settings_for(data_dir))
-
-    async def as_user() -> T:
-        async with app.opened(settings, start_model=False) as deps:
-            enrolment = await admin.find_principal(deps, organization=organization, user=user)
-            principal = await identity.principal(deps, org_id=enrolment.org_id, user_id=enrolment.user_id)
-            if principal is None:
-                raise NotFound(user, path=("user",))
-            return await work(deps, principal)
-
-    return asyncio.run(as_user())
 
 
 def _instant(text: str | None, option: str) -> datetime | None:

@@ -12,13 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from graph_mem import app
+from graph_mem.cli.acting import enrolled
 from graph_mem.cli.output import Output
 from graph_mem.config import Settings
 from graph_mem.core.fitting import Fit
-from graph_mem.core.model import Principal, RecordId, is_id
+from graph_mem.core.model import RecordId, is_id
 from graph_mem.core.retrieval import Query, ScopeName, SearchPage
-from graph_mem.errors import InvalidInput, NotFound
-from graph_mem.services import Deps, admin, fitting, identity, recall
+from graph_mem.errors import InvalidInput
+from graph_mem.services import fitting, recall
 from graph_mem.services.fitting import Labelled
 
 _BEST_SHOWN = 21
@@ -40,10 +41,9 @@ class Asked:
 async def show_results(settings: Settings, asked: Asked, output: Output) -> None:
     """Search, and print the page."""
     async with app.opened(settings, light=True) as deps:
-        place = await admin.find_principal(
+        place, principal = await enrolled(
             deps, organization=asked.organization, user=asked.user, client=asked.client, deal=asked.deal
         )
-        principal = await _principal(deps, organization=asked.organization, user=asked.user)
         await deps.embedder.settled()
         scope = ScopeName(place.client_id, place.deal_id) if asked.client or asked.deal else None
         page = await recall.search_page(deps, principal, Query(asked.text, scope=scope), first=asked.first)
@@ -103,7 +103,7 @@ async def show_sweep(
     """Fit to the labelled queries in `lines`, print what each setting gives, and apply the best if told to."""
     labelled = [_labelled(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     async with app.opened(settings, light=True) as deps:
-        principal = await _principal(deps, organization=organization, user=user)
+        _, principal = await enrolled(deps, organization=organization, user=user)
         await deps.embedder.settled()
         found = await fitting.try_settings(deps, principal, labelled)
         version = (await fitting.apply(deps, principal, found)).version if apply else None
@@ -167,11 +167,3 @@ def _fit_view(found: Fit) -> Group:
         right = f"{figures.precision:.3f}" if figures else "-"
         tiers.add_row(name, f"{start:.3f}", str(figures.results if figures else 0), right)
     return Group(trials, tiers)
-
-
-async def _principal(deps: Deps, *, organization: str, user: str) -> Principal:
-    enrolment = await admin.find_principal(deps, organization=organization, user=user)
-    found = await identity.principal(deps, org_id=enrolment.org_id, user_id=enrolment.user_id)
-    if found is None:
-        raise NotFound(user, path=("user",))
-    return found
