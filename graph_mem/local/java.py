@@ -14,6 +14,9 @@ from graph_mem.errors import SetupError
 
 MINIMUM = 21
 VECTOR_MODULE = "jdk.incubator.vector"
+OPENED = ("java.base/java.nio", "java.base/java.io", "java.base/sun.nio.ch")
+"""What Neo4j reaches into, as its own launcher lets it: without them it cannot take room for its transaction log in
+advance, and a full disk tears the log where it stands."""
 PLACES = ("/usr/lib/jvm", "/usr/java", "/opt/java", "/Library/Java/JavaVirtualMachines")
 
 
@@ -30,7 +33,8 @@ class Java:
         """What this version needs to run Neo4j; an option it does not know would stop it."""
         vector = (f"--add-modules={VECTOR_MODULE}",) if self.has_vector_module else ()
         unsafe = ("--sun-misc-unsafe-memory-access=allow",) if self.version >= 23 else ()  # JEP 471
-        return (*vector, *unsafe, "--enable-native-access=ALL-UNNAMED")
+        opened = (f"--add-opens={package}=ALL-UNNAMED" for package in OPENED)
+        return (*vector, *unsafe, *opened, "--enable-native-access=ALL-UNNAMED")
 
 
 def find_java(home: Path | None = None) -> Java:

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import stat
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
@@ -16,7 +17,7 @@ from neo4j.exceptions import DriverError, Neo4jError
 
 from graph_mem.errors import PortInUse, SetupError
 from graph_mem.local.artifacts import Cache
-from graph_mem.local.conf import Memory, Ports
+from graph_mem.local.conf import MIB, Memory, Ports
 from graph_mem.local.dump import dump, load
 from graph_mem.local.home import Address
 from graph_mem.local.server import Engine, LocalServer
@@ -85,6 +86,12 @@ def test_a_killed_server_loses_nothing_it_acknowledged(survivor: Survivor) -> No
     assert survivor.acknowledged >= KILL_AFTER
     # One more may have been committed whose answer the kill cut off.
     assert survivor.acknowledged <= written(survivor.after) <= survivor.acknowledged + 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Neo4j takes room in advance on Linux only")
+def test_commits_need_no_new_room_in_the_transaction_log(survivor: Survivor) -> None:
+    newest = max((survivor.server.home.path / "data/transactions/neo4j").glob("neostore.transaction.db.*"))
+    assert newest.stat().st_blocks * 512 >= 32 * MIB
 
 
 def test_the_password_is_made_once_and_readable_by_its_user_only(survivor: Survivor) -> None:
