@@ -10,8 +10,9 @@ from graph_mem.services import Deps, vectorings
 from graph_mem.store import entities, fact_jobs, jobs
 from graph_mem.store.db import Tx
 from graph_mem.store.entities import Named
-from graph_mem.store.fact_jobs import Embedded, Key
+from graph_mem.store.fact_jobs import Embedded
 from graph_mem.store.jobs import Job
+from graph_mem.store.memories import Key
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +38,8 @@ async def embed(deps: Deps, batch: Sequence[Job], *, lease: str) -> None:
         held = await jobs.held(tx, list(of_fact.values()), lease=lease)
         mine = [pair for pair in zip(found, vectors, strict=True) if of_fact[pair[0].id] in held]
         named = {one.key: one for fact, _ in mine if (one := subjects[fact.id])}
-        ids = await entities.upsert(tx, [(one, new_ids[key]) for key, one in named.items()])
+        records = [Key(fact.id, fact.place.partition_token) for fact, _ in mine]
+        ids = await entities.upsert(tx, [(one, new_ids[key]) for key, one in named.items()], records=records)
         embedded = [
             Embedded(fact, vector, ids[subject.key] if (subject := subjects[fact.id]) else None)
             for fact, vector in mine

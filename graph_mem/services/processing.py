@@ -137,7 +137,9 @@ async def _store(deps: Deps, group: Sequence[Reading], vectors: Vectors, space: 
         await vectorings.require(tx, space)
         held = await jobs.held(tx, list(embeddings), lease=lease)
         mine = [reading for reading in group if reading.job_id in held]
-        ids = await entities.upsert(tx, [new_ids[key] for key in {named.key for one in mine for named in one.named}])
+        named = {named.key for one in mine for named in one.named}
+        records = [memories.Key(one.memory.id, one.memory.place.partition_token) for one in mine]
+        ids = await entities.upsert(tx, [new_ids[key] for key in named], records=records)
         mentions = {one.memory.id: one.mentions(ids) for one in mine}
         done = await memories.replace_chunks(
             tx,

@@ -5,6 +5,7 @@ An entity lives where the record lives that names it: what stands in one client'
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from graph_mem.core.model import (
     Entity,
@@ -19,24 +20,58 @@ from graph_mem.core.model import (
     token,
 )
 from graph_mem.core.text import name_key
+from graph_mem.errors import Conflict, NotFound
 from graph_mem.store.db import Row, Tx, row, rows
+from graph_mem.store.memories import Key
 from graph_mem.store.records import memory_columns, memory_of
 from graph_mem.store.visibility import access, admitted, place_of, place_properties, visible
 
 _COLUMNS = "e {.id, .org, .owner, .level, .clientId, .dealId, .name, .label, .aliases, .centrality}"
 
+# What a record must hold before it is linked: itself, then every entity that it is or will be linked to.
+HOLD = """
+CALL () {
+  UNWIND $records AS one
+  MATCH (r:Memory|Fact {id: one.id}) WHERE r.partition = one.partition
+  WITH r ORDER BY r.id
+  SET r.lock = r.id
+  WITH r
+  MATCH (r)-[:MENTIONS|ABOUT]->(e:Entity)
+  RETURN collect(DISTINCT e.nameKey) AS linked
+}
+CALL () {
+  UNWIND $keys AS key
+  MATCH (e:Entity {nameKey: key})
+  WITH e.mergedInto AS heirId WHERE heirId IS NOT NULL
+  MATCH (heir:Entity {id: heirId})
+  RETURN collect(DISTINCT heir.nameKey) AS heirs
+}
+RETURN linked + heirs AS keys
+"""
 UPSERT = """
 UNWIND $entities AS new
-MERGE (e:Entity {nameKey: new.nameKey})
-  ON CREATE SET e += new.properties
-WITH e, new
+CALL (new) {
+  WITH new WHERE new.properties IS NOT NULL
+  MERGE (e:Entity {nameKey: new.nameKey})
+    ON CREATE SET e += new.properties
+  SET e.lock = new.nameKey
+  RETURN e
+ UNION ALL
+  WITH new WHERE new.properties IS NULL
+  MATCH (e:Entity {nameKey: new.nameKey})
+  SET e.lock = new.nameKey
+  RETURN e
+}
+WITH e, new WHERE new.properties IS NOT NULL
 SET e.aliases = e.aliases + [alias IN new.properties.aliases WHERE NOT alias IN e.aliases]
 RETURN new.nameKey AS nameKey, coalesce(e.mergedInto, e.id) AS id
 """
 UNLINK = """
 UNWIND $memories AS one
-MATCH (m:Memory {id: one.id})-[old:MENTIONS]->(:Entity) WHERE m.partition = one.partition
+MATCH (m:Memory {id: one.id})-[old:MENTIONS]->(e:Entity) WHERE m.partition = one.partition
+WITH old, e.id AS id
 DELETE old
+RETURN DISTINCT id
 """
 LINK = """
 UNWIND $links AS link
@@ -76,6 +111,9 @@ RETURN together, {_COLUMNS} AS node
 """
 
 
+_TRIES = 10
+
+
 @dataclass(frozen=True, slots=True)
 class Named:
     """An entity as the extractor names it, at the place of the record that mentions it."""
@@ -109,30 +147,48 @@ def entity_of(node: Row) -> Entity:
     )
 
 
-async def upsert(tx: Tx, named: Iterable[tuple[Named, str]]) -> dict[str, str]:
-    """The id of each entity by its key; each comes with an id to have if it is new. A merged one gives its heir's."""
-    # In order of key: two transactions that make the same entities in another order would lock each other out.
-    entities = [
-        {
-            "nameKey": one.key,
-            "properties": {
-                **place_properties(one.place),
-                "id": id,
-                "name": one.name,
-                "label": one.label,
-                "aliases": list(one.aliases),
-                "keys": [one.place.partition_token, one.place.scope_token],
-            },
-        }
-        for one, id in sorted(named, key=lambda pair: pair[0].key)
-    ]
-    return {row["nameKey"]: row["id"] for row in await rows(tx, UPSERT, entities=entities)}
+async def upsert(tx: Tx, named: Iterable[tuple[Named, str]], *, records: Sequence[Key]) -> dict[str, str]:
+    """The id of each entity by its key; each comes with an id to have if it is new. A merged one gives its heir's.
+
+    `records`, which are going to be linked to them, are locked, and after them these entities and those that the
+    records are linked to by now. Whoever else needs several of these took records first and then entities in order of
+    key, so that nobody locks another one out.
+    """
+    wanted = {one.key: _properties(one, id) for one, id in named}
+    ordered = sorted(records, key=lambda one: one.id)
+    given = [{"id": one.id, "partition": one.partition} for one in ordered]
+    found = await row(tx, HOLD, records=given, keys=list(wanted))
+    others = dict.fromkeys(found["keys"] if found else ())
+    ids: dict[str, str] = {}
+    for _ in range(_TRIES):
+        entities = [{"nameKey": key, "properties": (others | wanted)[key]} for key in sorted({*others, *wanted})]
+        ids |= {one["nameKey"]: one["id"] for one in await rows(tx, UPSERT, entities=entities) if one["id"]}
+        # An erasure may take an entity away between the moment that it is found and the one that it is locked.
+        wanted = {key: properties for key, properties in wanted.items() if key not in ids}
+        others = {}
+        if not wanted:
+            return ids
+    raise Conflict("Entities that a record names are being erased all the time; try again when that is over.")
+
+
+def _properties(one: Named, id: str) -> dict[str, Any]:
+    return {
+        **place_properties(one.place),
+        "id": id,
+        "name": one.name,
+        "label": one.label,
+        "aliases": list(one.aliases),
+        "keys": [one.place.partition_token, one.place.scope_token],
+    }
 
 
 async def relink(tx: Tx, memories: Sequence[Memory], mentions: Sequence[Mention]) -> None:
-    """Replace the links of `memories` to entities by `mentions`."""
+    """Replace the links of `memories` to entities by `mentions`; what nothing mentions any more goes.
+
+    Errors: NotFound if an entity is not there; the transaction must not go on.
+    """
     keys = [{"id": memory.id, "partition": memory.place.partition_token} for memory in memories]
-    await rows(tx, UNLINK, memories=keys)
+    before = {found["id"] for found in await rows(tx, UNLINK, memories=keys)}
     links = [
         {
             "memoryId": mention.memory_id,
@@ -142,7 +198,12 @@ async def relink(tx: Tx, memories: Sequence[Memory], mentions: Sequence[Mention]
         }
         for mention in sorted(mentions, key=lambda one: (one.entity_id, one.memory_id))
     ]
-    await rows(tx, LINK, links=links)
+    linked = await row(tx, LINK, links=links)
+    if not linked or linked["linked"] != len(links):
+        raise NotFound(links[0]["entityId"])
+    left = before - {mention.entity_id for mention in mentions}
+    if left:
+        await sweep(tx, memories[0].place.org_id, sorted(left))
 
 
 async def by_ids(tx: Tx, principal: Principal, ids: Sequence[str]) -> list[Entity]:
@@ -195,6 +256,7 @@ async def related(tx: Tx, principal: Principal, id: EntityId, page: Page) -> lis
 SWEEP = """
 MATCH (e:Entity) WHERE e.id IN $ids AND e.org = $org AND e.mergedInto IS NULL
   AND NOT EXISTS { (e)<-[:MENTIONS|ABOUT]-() }
+  AND NOT EXISTS { MATCH (merged:Entity {mergedInto: e.id}) }
 DETACH DELETE e
 RETURN count(*) AS swept
 """

@@ -40,6 +40,29 @@ MATCH (j:Job) WHERE j.recordId IN $ids
 WITH j ORDER BY j.id
 SET j.lock = j.id
 """
+# Taking a link away locks both its ends: whoever the erased are linked to is locked with them, in one order.
+LOCK_RECORDS = f"""
+MATCH (r:Memory|Fact) WHERE r.id IN $ids AND {visible("r")}
+OPTIONAL MATCH (r)-[:STATES|RELATES]-(beside:Memory|Fact)
+WITH collect(r) + collect(beside) AS records
+UNWIND records AS one
+WITH DISTINCT one ORDER BY one.id
+SET one.lock = one.id
+"""
+LOCK_ENTITIES = f"""
+MATCH (r:Memory|Fact)-[:MENTIONS|ABOUT]->(e:Entity) WHERE r.id IN $ids AND {visible("r")}
+OPTIONAL MATCH (merged:Entity {{mergedInto: e.id}})
+WITH collect(e) + collect(merged) AS entities
+UNWIND entities AS one
+WITH DISTINCT one ORDER BY one.nameKey
+SET one.lock = one.nameKey
+"""
+LOCK_SOURCES = f"""
+MATCH (m:Memory) WHERE m.id IN $ids AND {visible("m")}
+WITH DISTINCT m.sourceKey AS key ORDER BY key
+MATCH (s:Source {{key: key}})
+SET s.lock = key
+"""
 STATED = f"""
 MATCH (m:Memory)-[:STATES]->(f:Fact) WHERE m.id IN $ids AND {visible("f")} AND f.standing <> 'ERASED'
 WITH DISTINCT f
@@ -97,8 +120,7 @@ DROP_CHUNKS = f"MATCH (c:Chunk) WHERE c.memoryId IN $ids AND {visible('c')} DETA
 DROP_VERSIONS = f"MATCH (v:Version) WHERE v.memoryId IN $ids AND {visible('v')} DETACH DELETE v"
 DROP_ENTITIES = f"""
 MATCH (e:Entity) WHERE (e.id IN $entities OR e.mergedInto IN $entities) AND {visible("e")}
-SET e.lock = e.id
-WITH e WHERE NOT EXISTS {{ (other:Memory|Fact)-[:MENTIONS|ABOUT]->(e) }}
+  AND NOT EXISTS {{ (other:Memory|Fact)-[:MENTIONS|ABOUT]->(e) }}
 DETACH DELETE e
 """
 HUSH_LINKS = f"""
@@ -229,14 +251,16 @@ def _ids(principal: Principal, found: Row | None) -> list[RecordId]:
 async def lock(tx: Tx, principal: Principal, id: RecordId, *, at: datetime) -> Plan | None:
     """The plan, with all that it names locked to the end of the transaction; None if it has grown meanwhile: again.
 
-    First the turn of the organization, which trace writers take too, then jobs, proposals, slots, facts, memories:
-    whoever else holds some of these took them in that order.
+    First the turn of the organization, which trace writers take too, then jobs, proposals, slots, records, entities
+    in order of their keys, sources: whoever else holds some of these took them in that order.
     """
     await leases.last_erasures(tx, [principal.org_id], at=at)
     wanted = await plan(tx, principal, id)
     await rows(tx, LOCK_JOBS, ids=wanted.ids)
     await rows(tx, LOCK_PROPOSALS, ids=wanted.ids, org=principal.org_id)
-    await standing.lock(tx, principal, wanted.touched)
+    await standing.lock_slots(tx, principal, wanted.touched)
+    for statement in _LOCKS:
+        await rows(tx, statement, ids=sorted(wanted.touched), **access(principal))
     locked = await plan(tx, principal, id)
     return locked if locked.touched <= wanted.touched else None
 
@@ -282,6 +306,7 @@ async def erase(
     await rows(tx, BAN, keys=sorted(bans), org=principal.org_id, at=ms(at))
 
 
+_LOCKS: tuple[LiteralString, ...] = (LOCK_RECORDS, LOCK_ENTITIES, LOCK_SOURCES)
 _STEPS: tuple[LiteralString, ...] = (
     HUSH_LINKS,
     HOLLOW,

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from neo4j.vector import Vector
 
 from graph_mem.core import vectors
-from graph_mem.core.model import Fact, RecordId
+from graph_mem.core.model import Fact
 from graph_mem.core.tags import entity_tag
 from graph_mem.store.db import Tx, rows
+from graph_mem.store.memories import Key
 from graph_mem.store.records import fact_columns, fact_of
 
 TO_EMBED = f"""
@@ -31,14 +32,6 @@ MATCH (e:Entity {id: one.entityId}) WHERE e.partition = f.partition AND e.scope 
 MERGE (f)-[:ABOUT]->(e)
 SET f.keys = [key IN f.keys WHERE key <> one.entityKey] + one.entityKey
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A fact as the worker names it."""
-
-    id: RecordId
-    partition: str
 
 
 @dataclass(frozen=True, slots=True)

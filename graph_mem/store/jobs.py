@@ -20,10 +20,12 @@ UNWIND $jobs AS new
 CREATE (j:Job {id: new.id, kind: new.kind, recordId: new.recordId, org: new.org, partition: new.partition,
                rank: new.rank, runAfter: new.rank, attempts: 0, createdAt: $now})
 """
+# Whoever locks several jobs takes them in order of id.
 CLAIM = """
 MATCH (j:Job) WHERE j.runAfter <= datetime.realtime().epochMillis
   AND j.kind IN $kinds AND ($orgs IS NULL OR j.org IN $orgs)
 WITH j ORDER BY j.runAfter, j.id LIMIT $limit
+WITH j ORDER BY j.id
 SET j.lock = $lease
 WITH j WHERE j.runAfter <= datetime.realtime().epochMillis
 SET j.runAfter = datetime.realtime().epochMillis + $leaseMs, j.lease = $lease, j.attempts = j.attempts + 1
@@ -32,6 +34,7 @@ RETURN j.id AS id, j.kind AS kind, j.recordId AS recordId, j.org AS org, j.parti
 """
 EXTEND = """
 MATCH (j:Job) WHERE j.id IN $ids AND j.lease = $lease
+WITH j ORDER BY j.id
 SET j.runAfter = datetime.realtime().epochMillis + $leaseMs
 """
 POSTPONE = """
@@ -41,10 +44,12 @@ SET j.runAfter = datetime.realtime().epochMillis + one.delayMs, j.lease = null, 
 """
 RELEASE = """
 MATCH (j:Job) WHERE j.id IN $ids AND j.lease = $lease
+WITH j ORDER BY j.id
 SET j.runAfter = j.rank, j.lease = null, j.attempts = j.attempts - 1
 """
 FINISH = """
 MATCH (j:Job) WHERE j.id IN $ids AND j.lease = $lease
+WITH j ORDER BY j.id
 DELETE j
 RETURN count(*) AS finished
 """

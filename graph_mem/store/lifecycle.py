@@ -38,8 +38,8 @@ MATCH (f:Fact {{id: $id}}) WHERE {visible("f")}
 SET f.startingStrength = $strength
 """
 LOCK_ENTITIES = f"""
-UNWIND $ids AS id
-MATCH (e:Entity {{id: id}}) WHERE {visible("e")}
+MATCH (e:Entity) WHERE e.id IN $ids AND {visible("e")}
+WITH e ORDER BY e.nameKey
 SET e.lock = $lock
 WITH e
 RETURN e.id AS id, e.mergedInto AS mergedInto

@@ -38,10 +38,11 @@ WITH DISTINCT r.slotKey AS key ORDER BY key
 MATCH (s:Slot {{key: key}})
 SET s.lock = $lock
 """
+# Sorted, and so read to the end before the first is locked: a lookup by a unique key in a statement that writes locks
+# the key's entry in the index too, exclusively where nothing is found, as a memory's id among facts.
 LOCK_RECORDS = f"""
-UNWIND $ids AS id
-MATCH (r:Memory|Fact {{id: id}})
-WHERE {visible("r")}
+MATCH (r:Memory|Fact) WHERE r.id IN $ids AND {visible("r")}
+WITH r ORDER BY r.id
 SET r.lock = $lock
 """
 READ_LOCKED = f"""
@@ -54,13 +55,17 @@ RETURN now, max(s.at) AS slotAt, collect({record_columns("r")}) AS records
 
 async def lock(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> Locked:
     """Those of `ids` that `principal` may see, locked to the end of the transaction with the slots of the facts."""
-    given = {"ids": sorted(ids), "lock": "".join(sorted(ids)), **access(principal)}
-    await rows(tx, LOCK_SLOTS, **given)
+    await lock_slots(tx, principal, ids)
     await hold(tx, principal, ids)
-    found = await row(tx, READ_LOCKED, **given)
+    found = await row(tx, READ_LOCKED, ids=sorted(ids), **access(principal))
     assert found is not None  # noqa: S101  the statement returns one row whatever it matches
     at = max(found["now"], (found["slotAt"] or 0) + 1)
     return Locked(instant(at), {record.id: record for record in admitted(principal, found["records"], record_of)})
+
+
+async def lock_slots(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> None:
+    """Let nobody else change the slots of the facts among `ids`."""
+    await rows(tx, LOCK_SLOTS, ids=sorted(ids), lock="".join(sorted(ids)), **access(principal))
 
 
 async def hold(tx: Tx, principal: Principal, ids: Collection[RecordId]) -> None:
