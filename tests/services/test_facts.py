@@ -388,6 +388,40 @@ async def test_32_writers_whose_clocks_differ_leave_one_active_fact_and_a_linear
     assert [record.interval.valid_to for record in chain.records] == [*starts[1:], FAR]
 
 
+LINKS = """
+MATCH (newer:Fact {org: $org})-[r:SUPERSEDES]->(older:Fact)
+RETURN newer.id AS newer, older.id AS older, r.at AS at, newer.knownFrom AS known, older.knownTo AS left
+"""
+
+
+async def test_along_600_supersessions_by_32_writers_of_two_clocks_time_never_goes_backwards(
+    deps: Deps, org: Company
+) -> None:
+    apart = [replace(deps, clock=lambda ahead=ahead: utc_now() + ahead) for ahead in (-HOUR, HOUR)]
+    values = iter(range(601))
+
+    async def writer(turn: int) -> None:
+        for value in values:
+            await say(apart[turn % 2], org.owner, f"Northwind pays {value} euros.")
+
+    await asyncio.gather(*map(writer, range(32)))
+
+    async def read(tx: Tx) -> list[Any]:
+        return await rows(tx, LINKS, org=org.id)
+
+    links = await deps.db.read(read)
+    below = {link["newer"]: link for link in links}
+    assert len(links) == len(below) == len({link["older"] for link in links}) == 600
+    (active,) = await listed(deps, org.owner)
+    chain = [below[active.id]]
+    while link := below.get(chain[-1]["older"]):
+        chain.append(link)
+    assert len(chain) == 600
+    times = [link["at"] for link in reversed(chain)]
+    assert times == sorted(set(times))
+    assert [(link["known"], link["left"]) for link in reversed(chain)] == [(at, at) for at in times]
+
+
 ONE_EACH = """
 MATCH (s:Slot {org: $org})
 OPTIONAL MATCH (s)-[:CURRENT]->(c:Fact)
