@@ -14,6 +14,7 @@ from graph_mem.errors import InvalidInput
 
 MAX_TEXT_BYTES = 2 * 1024 * 1024
 MAX_NAME_BYTES = 1000
+MAX_REASON_BYTES = 8 * 1024
 
 MAX_CHARACTER = 64
 """No user-perceived character in use is longer, in code points; a longer run of marks may be torn."""
@@ -70,6 +71,12 @@ def check_name(name: str, *, path: Sequence[str], max_bytes: int = MAX_NAME_BYTE
             path=path,
         )
     return stripped
+
+
+def check_reason(reason: str | None) -> None:
+    """InvalidInput for a reason that history cannot keep; none, or an empty one, says nothing and may be."""
+    if reason:
+        check_text(reason, path=("reason",), max_bytes=MAX_REASON_BYTES)
 
 
 @cache

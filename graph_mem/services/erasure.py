@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from graph_mem.core.lifecycle import ReingestPolicy
 from graph_mem.core.model import OrganizationId, Principal, Record, RecordId, is_id
 from graph_mem.core.segments import chunks
+from graph_mem.core.text import check_reason
 from graph_mem.errors import Conflict, Forbidden, InvalidInput, NotFound
 from graph_mem.services import Deps, applying, lifecycle
 from graph_mem.services.standards import Standards, standards_of
@@ -56,6 +57,7 @@ async def erase(
         raise InvalidInput("`confirmId` is not the id to erase, expected the same id again.", path=("confirmId",))
     if not reason.strip():
         raise InvalidInput("`reason` is empty, expected why this is erased.", path=("reason",))
+    check_reason(reason)
     standards = await standards_of(deps, principal.org_id)
 
     async def work(tx: Tx) -> tuple[Erased, Plan] | None:

@@ -6,14 +6,12 @@ from graph_mem.core import gates, rehearsal
 from graph_mem.core.lifecycle import LifecycleConfig
 from graph_mem.core.model import Memory, Place, Principal, Record, RecordId, Role, Standing, is_id
 from graph_mem.core.proposals import ProposalKind
-from graph_mem.core.text import text_hash
+from graph_mem.core.text import check_reason, text_hash
 from graph_mem.errors import Conflict, Forbidden, NotFound
 from graph_mem.services import Deps, applying, filing, rehearsing
 from graph_mem.services.standards import Standards, standards_of
 from graph_mem.store import audit, folding, lifecycle, records, rehearsals, relations, reviews, standing
 from graph_mem.store.db import Tx
-
-_MAX_REASON = 2000
 
 
 def may_change(principal: Principal, record: Record, config: LifecycleConfig) -> bool:
@@ -35,6 +33,7 @@ async def archive(
 
     Errors: NotFound; Forbidden; Conflict for a stale version or a record that is not current.
     """
+    check_reason(reason)
 
     standards = await standards_of(deps, principal.org_id)
 
@@ -56,6 +55,7 @@ async def restore(
     Errors: NotFound; Forbidden; Conflict for a stale version, a record that is not archived, a fact whose slot
     another one has by now, or a finding whose text somebody committed to meanwhile.
     """
+    check_reason(reason)
 
     standards = await standards_of(deps, principal.org_id)
 
@@ -101,6 +101,7 @@ async def validate(deps: Deps, principal: Principal, id: str, *, holds: bool, re
 
     Errors: NotFound; Forbidden; Conflict for a record that is not current.
     """
+    check_reason(reason)
     standards = await standards_of(deps, principal.org_id)
 
     async def work(tx: Tx) -> Record:
@@ -190,7 +191,7 @@ async def _told(
         by=principal.user_id,
         at=deps.clock(),
         version=now.version,
-        detail={"reason": reason[:_MAX_REASON]} if reason else None,
+        detail={"reason": reason} if reason else None,
         strength=standards.strength(now, deps.clock()),
     )
     await audit.append(tx, record.place, event)

@@ -20,7 +20,7 @@ from graph_mem.core.model import (
     Standing,
 )
 from graph_mem.core.supersession import check_link
-from graph_mem.core.text import check_text
+from graph_mem.core.text import MAX_REASON_BYTES, check_text
 from graph_mem.core.vocabulary import Vocabulary
 from graph_mem.errors import Conflict, Forbidden, InvalidInput, NotFound
 from graph_mem.services import Deps, facts, idempotency, restoring
@@ -31,7 +31,6 @@ from graph_mem.store.db import Tx
 from graph_mem.store.facts import Ending
 from graph_mem.store.standing import Locked
 
-_MAX_REASON_BYTES = 8 * 1024
 _MAX_RELATIONS = 100
 
 
@@ -57,7 +56,7 @@ def check(wanted: Sequence[NewRelation], vocabulary: Vocabulary) -> None:
     for one in wanted:
         vocabulary.check_kind(one.kind)
         if one.reason is not None:
-            check_text(one.reason, path=("reason",), max_bytes=_MAX_REASON_BYTES)
+            check_text(one.reason, path=("reason",), max_bytes=MAX_REASON_BYTES)
 
 
 async def attach(
@@ -152,7 +151,7 @@ async def correct(deps: Deps, principal: Principal, id: str, *, reason: str) -> 
     Errors: NotFound; Conflict for a link that is retracted already, or a fact whose slot another one holds now;
     Forbidden as in `relate`.
     """
-    check_text(reason, path=("reason",), max_bytes=_MAX_REASON_BYTES)
+    check_text(reason, path=("reason",), max_bytes=MAX_REASON_BYTES)
     rules = await facts.rules_of(deps, principal)
 
     async def work(tx: Tx) -> Relation:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from graph_mem.core import trust
 from graph_mem.core.model import FAR, Page, Principal, RecordId, is_id
 from graph_mem.core.proposals import Decision, Effect, Proposal, ProposalKind, ProposalState, TrustCount, low_risk, step
+from graph_mem.core.text import check_reason
 from graph_mem.errors import Conflict, Forbidden, NotFound
 from graph_mem.services import Deps, applying, lifecycle, promoting
 from graph_mem.services.applying import Decider
@@ -54,6 +55,7 @@ async def decide(
     Of two who decide at the same time one wins. Errors: NotFound; Forbidden; Conflict if somebody decided first or
     the change can no longer be made, or restored exactly.
     """
+    check_reason(reason)
     seen = await _seen(deps, principal, id)
     standards = await standards_of(deps, principal.org_id)
     if not lifecycle.may_decide(principal, seen.place, standards.lifecycle):
