@@ -34,7 +34,7 @@ _LARGE = frozenset(
 )
 """Kinds that are read once; of the others everything is read again whenever something changed."""
 
-_SKEW = timedelta(minutes=10)
+_SKEW = timedelta(hours=2)
 """By how much the clocks of writers, whose events are looked for, may differ."""
 _BATCH = 500
 _LOCKED_AT_ONCE = 200

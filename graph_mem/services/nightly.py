@@ -38,7 +38,8 @@ async def run_if_due(deps: Deps, *, schedule: str = NIGHTLY) -> Report | None:
         return None
     turn = latest_turn(schedule, now)
     if held.done_at is None or held.done_at >= turn:
-        await deps.db.write(lambda tx: _give_back(tx, holder, held.done_at, turn))
+        known = held.done_at is not None and held.done_at <= next_turn(schedule, now)
+        await deps.db.write(lambda tx: _give_back(tx, holder, turn, known=known))
         return None
     report = Report()
     for org_id in await deps.db.read(_organizations):
@@ -63,16 +64,26 @@ async def _acquire(deps: Deps, holder: str) -> Held:
     return await deps.db.write(lambda tx: leases.acquire(tx, _LEASE, holder=holder, for_ms=_LEASE_MS))
 
 
-async def _give_back(tx: Tx, holder: str, done_at: datetime | None, turn: datetime) -> None:
-    """The first worker ever begins the count: there is nothing to make up before it."""
-    if done_at is None:
-        await leases.done(tx, _LEASE, holder=holder, turn=turn)
-    else:
+async def _give_back(tx: Tx, holder: str, turn: datetime, *, known: bool) -> None:
+    """Without a turn that is `known` to be done the count begins: there is nothing to make up before it.
+
+    So too after one beyond the next, which a clock did that was far ahead: no nights are left out until then.
+    """
+    if known:
         await leases.release(tx, _LEASE, holder=holder)
+    else:
+        await leases.done(tx, _LEASE, holder=holder, turn=turn)
 
 
 async def _organizations(tx: Tx) -> list[OrganizationId]:
     return [organization.id for organization in await tenants.list_organizations(tx)]
+
+
+def next_turn(schedule: str, now: datetime) -> datetime:
+    """The first time after `now` that the cron line `schedule` names."""
+    trigger = CronTrigger.from_crontab(schedule, timezone=UTC)
+    turn: datetime | None = trigger.get_next_fire_time(None, now + _SECOND)
+    return turn or now
 
 
 def latest_turn(schedule: str, now: datetime) -> datetime:

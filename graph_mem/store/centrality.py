@@ -39,8 +39,9 @@ RETURN partition,
 CLAIM = """
 MERGE (l:Lease {name: $name})
 SET l.lock = $holder
-WITH l WHERE coalesce(l.until, 0) < datetime.realtime().epochMillis
-SET l.until = datetime.realtime().epochMillis + $leaseMs
+WITH l, datetime.realtime().epochMillis AS now
+WHERE NOT now <= coalesce(l.until, 0) <= now + $leaseMs
+SET l.until = now + $leaseMs
 RETURN l {.size, .at} AS last
 """
 RELEASE = "MATCH (l:Lease {name: $name}) SET l.until = 0, l.size = $size, l.at = $at"

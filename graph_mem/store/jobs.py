@@ -42,6 +42,12 @@ UNWIND $jobs AS one
 MATCH (j:Job {id: one.id}) WHERE j.lease = $lease
 SET j.runAfter = datetime.realtime().epochMillis + one.delayMs, j.lease = null, j.error = one.error
 """
+RECALL = """
+MATCH (j:Job) WHERE j.runAfter > datetime.realtime().epochMillis + $longestMs
+WITH j ORDER BY j.id
+SET j.runAfter = j.rank
+RETURN count(*) AS recalled
+"""
 RELEASE = """
 MATCH (j:Job) WHERE j.id IN $ids AND j.lease = $lease
 WITH j ORDER BY j.id
@@ -147,6 +153,15 @@ async def postpone(tx: Tx, delays_ms: dict[str, int], *, lease: str, error: str)
     """Give jobs back, due again after their delay."""
     jobs = [{"id": id, "delayMs": delay, "error": error} for id, delay in sorted(delays_ms.items())]
     await rows(tx, POSTPONE, jobs=jobs, lease=lease)
+
+
+async def recall(tx: Tx, *, longest_ms: int) -> int:
+    """Make jobs due now that wait for longer than any is made to: Neo4j's clock was set back meanwhile.
+
+    Whoever holds one of them goes on, and has its effect unless another worker is given the job first.
+    """
+    found = await row(tx, RECALL, longestMs=longest_ms)
+    return found["recalled"] if found else 0
 
 
 async def release(tx: Tx, ids: Sequence[str], *, lease: str) -> None:

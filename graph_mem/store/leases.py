@@ -1,4 +1,8 @@
-"""One leader at a time, by a lease in the graph; which turn of a schedule was done last; when something was erased."""
+"""One leader at a time, by a lease in the graph; which turn of a schedule was done last; when something was erased.
+
+Leases end by Neo4j's clock. One that ends later than a lease can last was taken before that clock was set back, and is
+free: nobody waits out an hour that a clock was wrong by.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -12,7 +16,7 @@ ACQUIRE = """
 MERGE (l:Lease {name: $name})
 SET l.lock = $holder
 WITH l, datetime.realtime().epochMillis AS now
-FOREACH (_ IN CASE WHEN l.holder = $holder OR coalesce(l.until, 0) < now THEN [1] ELSE [] END |
+FOREACH (_ IN CASE WHEN l.holder = $holder OR NOT now <= coalesce(l.until, 0) <= now + $forMs THEN [1] ELSE [] END |
   SET l.holder = $holder, l.until = now + $forMs)
 RETURN l.holder = $holder AS mine, l.doneAt AS doneAt
 """
