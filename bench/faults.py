@@ -2,8 +2,8 @@
 
     uv run --group bench python -m bench.faults --only embedder disk clocks --out faults.json
 
-The disk is a tmpfs of the bench's, so it needs the right to mount; clocks need `faketime`. Where one is missing it is
-skipped, and the report says so.
+The disk is an ext4 image of the bench's, or a tmpfs where no image can be mounted: it needs the right to mount. Clocks
+need `faketime`. Where one is missing it is skipped, and the report says so.
 """
 
 import argparse
@@ -13,11 +13,12 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +36,7 @@ from bench.counts import count, settled
 from bench.fleet import Caller, Fleet, fleet, note
 
 _DIMENSION = 384
-_DISK_MIB = 1536
-_SPARE_MIB = 8
+_DISK_MIB = 512
 _ANSWER_S = 5.0
 
 
@@ -64,7 +64,7 @@ def _vector(text: str) -> list[float]:
 
 
 @asynccontextmanager
-async def served(model: Model) -> AsyncIterator[str]:
+async def served(model: Model) -> AsyncGenerator[str]:
     """The endpoint's address."""
     application = Starlette(routes=[Route("/v1/embeddings", model.embeddings, methods=["POST"])])
     server = uvicorn.Server(uvicorn.Config(application, port=0, log_level="warning", lifespan="off"))
@@ -147,16 +147,26 @@ async def _searches(doors: Doors, caller: Caller, times: int) -> dict[str, Any]:
 
 
 @contextmanager
-def small_disk(target: Path, mib: int) -> Iterator[None]:
-    """A file system of its own for a folder; OSError where that is not allowed."""
+def small_disk(image: Path, target: Path, mib: int) -> Generator[str]:
+    """A file system of its own for a folder, by its kind; OSError where that is not allowed."""
     target.mkdir(parents=True, exist_ok=True)
+    kind = "ext4" if _mounted_image(image, target, mib) else "tmpfs"
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(b"tmpfs", str(target).encode(), b"tmpfs", 0, f"size={mib}m".encode()) != 0:
+    if kind == "tmpfs" and libc.mount(b"tmpfs", str(target).encode(), b"tmpfs", 0, f"size={mib}m".encode()) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     try:
-        yield
+        yield kind
     finally:
         libc.umount2(str(target).encode(), 2)
+
+
+def _mounted_image(image: Path, target: Path, mib: int) -> bool:
+    with image.open("wb") as file:
+        file.truncate(mib << 20)
+    for command in (["mkfs.ext4", "-q", "-F", "-m", "0", str(image)], ["mount", "-o", "loop", str(image), str(target)]):
+        if shutil.which(command[0]) is None or subprocess.run(command, check=False, capture_output=True).returncode:
+            return False
+    return True
 
 
 async def disk(options: argparse.Namespace) -> dict[str, Any]:
@@ -164,9 +174,9 @@ async def disk(options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="gm-disk-", ignore_cleanup_errors=True) as folder:
         running = Fleet(Path(folder), heap_mib=options.heap)
         try:
-            with small_disk(running.home / "data", _DISK_MIB):
+            with small_disk(Path(folder) / "disk", running.home / "data", _DISK_MIB) as kind:
                 try:
-                    return await _disk(running)
+                    return {"file_system": kind, **await _disk(running)}
                 finally:
                     await running.close()
         except OSError as error:
@@ -185,10 +195,11 @@ async def _disk(running: Fleet) -> dict[str, Any]:
     _fill(ballast)
     crowd.phase = "full"
     note("the disk is full")
-    filling = asyncio.create_task(crowd.run(8, 240))
+    acknowledged_before = crowd.ledger.writes
+    writing = asyncio.create_task(crowd.run(8, 600))
     await asyncio.sleep(60)
     _fill(ballast)
-    await asyncio.sleep(30)
+    acknowledged_full = crowd.ledger.writes - acknowledged_before
     note(f"{crowd.tally.forbidden or 'typed errors only'}; room again, Neo4j restarts")
     ballast.unlink()
     crowd.phase = "room again"
@@ -199,13 +210,16 @@ async def _disk(running: Fleet) -> dict[str, Any]:
     await asyncio.to_thread(running.server.stop)
     await running.start_neo4j()
     crowd.phase = "after"
-    await filling
+    await asyncio.sleep(30)
+    crowd.stopping = True
+    await writing
     counts = await count(running, doors, crowd.ledger)
     await doors.close()
     return {
         "calls": crowd.tally.report(),
         "forbidden": crowd.tally.forbidden,
         "strange": crowd.tally.strange,
+        "acknowledged_with_room_and_when_full": (acknowledged_before, acknowledged_full),
         "writes_again_without_restart": healed_alone,
         "counts": counts.report(),
         "stands": counts.complete and not crowd.tally.forbidden,
