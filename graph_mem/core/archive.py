@@ -2,10 +2,11 @@
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
+from graph_mem.core.model import ClientId, DealId, OrganizationId, Place, Scope, ScopeLevel, UserId
 from graph_mem.errors import ArchiveDamaged, ArchiveUnsupported
 
 FORMAT = 1
@@ -53,6 +54,12 @@ LAST_KINDS = ("Job",)
 LAST_EDGES = ("MEMBER_OF",)
 """What an archive begins and ends with: another restore finds the organization there from the first batch on; nobody is
 let in, and no worker begins, before everything else is there."""
+
+_PEOPLE_AND_MARKS = frozenset({"User", "Lease"})
+_OF_ORGANIZATIONS = frozenset(
+    {"Client", "Deal", "ApiKey", "Settings", "Trace", "AccessEntry", "Tombstone", "Idempotency"}
+)
+"""Kinds that stand in no partition; who may see a node of another kind is told by its place."""
 
 Properties: TypeAlias = Mapping[str, Any]
 
@@ -125,6 +132,35 @@ Line: TypeAlias = Header | Node | Edge | Footer
 def kind_of(labels: tuple[str, ...]) -> str | None:
     """The kind of a node with these labels; a trace, which is in the access log too, is a trace."""
     return next((kind for kind in KINDS if kind in labels), None)
+
+
+def astray(node: Node, organizations: Collection[str]) -> bool:
+    """Whether a node is at no place, at another than its own words say, or in none of `organizations`."""
+    if node.kind in _PEOPLE_AND_MARKS:
+        return False
+    if node.kind == "Organization":
+        return node.key not in organizations
+    given = node.properties
+    if given.get("org") not in organizations:
+        return True
+    if node.kind in _OF_ORGANIZATIONS:
+        return False
+    if node.kind == "Job":
+        return not given.get("partition")
+    try:
+        place = _place(given)
+    except (KeyError, ValueError):
+        return True
+    return (given.get("partition"), given.get("scope")) != (place.partition_token, place.scope_token)
+
+
+def _place(given: Properties) -> Place:
+    client, deal, owner = given.get("clientId"), given.get("dealId"), given.get("owner")
+    return Place(
+        OrganizationId(given["org"]),
+        Scope(ScopeLevel(given["level"]), ClientId(client) if client else None, DealId(deal) if deal else None),
+        UserId(owner) if owner else None,
+    )
 
 
 def written(line: Line) -> str:

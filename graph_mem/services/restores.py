@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from graph_mem.core.archive import Edge, Footer, Header, Model, Node
+from graph_mem.core.archive import Edge, Footer, Header, Model, Node, astray
 from graph_mem.core.model import OrganizationId, RecordId
 from graph_mem.core.vectors import Placed, Space
 from graph_mem.errors import AlreadyThere, ArchiveDamaged, ArchiveUnsupported, Conflict
@@ -75,8 +75,11 @@ async def _checked(deps: AdminDeps, source: Path) -> tuple[Header, Footer]:
             header = line
         elif isinstance(line, Footer):
             footer = line
-        elif isinstance(line, Node) and line.kind == "User" and "name" in line.properties:
-            people[line.key] = line.properties["name"]
+        elif isinstance(line, Node):
+            if header is None or astray(line, header.organizations):
+                raise ArchiveDamaged(f"Found {line.kind} {line.key} at no place of an organization in the archive.")
+            if line.kind == "User" and "name" in line.properties:
+                people[line.key] = line.properties["name"]
     if header is None or footer is None:
         raise ArchiveDamaged(f"{source} is empty.")
     await _require_room(deps, header, footer, people)
