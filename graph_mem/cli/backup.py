@@ -13,6 +13,7 @@ from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
 from graph_mem.cli.people import Desk
 from graph_mem.config import Settings
 from graph_mem.core.vectors import Placed
+from graph_mem.errors import InvalidInput
 
 commands = typer.Typer()
 
@@ -57,15 +58,44 @@ def export(
 
 @commands.command()
 def restore(
-    source: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="What `export` wrote.", metavar="FILE")],
+    source: Annotated[
+        Path | None,
+        typer.Argument(exists=True, dir_okay=False, help="What `export` wrote.", metavar="FILE", show_default=False),
+    ] = None,
+    discard: Annotated[
+        bool, typer.Option("--discard", help="Instead: remove what broken-off restores have brought in. Needs no file.")
+    ] = False,
     as_json: JsonOption = False,
     data_dir: DataDirOption = None,
 ) -> None:
     """Bring organizations of an export back, where they do not exist; run it again if it was broken off."""
+    if discard == (source is not None):
+        raise InvalidInput("Expected either an archive to restore or --discard.", path=("FILE",))
+    settings, output = complete(settings_for(data_dir)), Output(as_json=as_json)
+    if source is None:
+        _discard(settings, output)
+    else:
+        _restore(settings, output, source)
+
+
+def _discard(settings: Settings, output: Output) -> None:
+    from graph_mem.services import discards
+
+    async def work(desk: Desk, _: Placed) -> discards.Discarded:
+        return await discards.discard(desk)
+
+    done = _with_database(settings, work)
+    said = (
+        f"Discarded {done.restores} unfinished restores: {done.nodes:,} nodes."
+        if done.restores
+        else ("No restore was broken off here: nothing to discard.")
+    )
+    output.show({"restores": done.restores, "nodes": done.nodes}, Text(said))
+
+
+def _restore(settings: Settings, output: Output, source: Path) -> None:
     from graph_mem import app
     from graph_mem.services import restores
-
-    settings = complete(settings_for(data_dir))
 
     async def work(desk: Desk, model: Placed) -> restores.Restored:
         await require_suitable(settings)
@@ -83,7 +113,7 @@ def restore(
     }
     said = f"Restored {', '.join(names)}: {done.footer.nodes:,} nodes, {done.footer.edges:,} edges."
     left = f" The worker makes the vectors of {done.to_embed:,} records; words find them now." if done.to_embed else ""
-    Output(as_json=as_json).show(document, Text(said + left))
+    output.show(document, Text(said + left))
 
 
 def _with_database(settings: Settings, work: Callable[[Desk, Placed], Awaitable[T]]) -> T:

@@ -53,7 +53,10 @@ async def restore(deps: AdminDeps, source: Path, *, model: Placed) -> Restored:
     """
     header, footer = await _checked(deps, source)
     key = footer.sha256
-    begun = await deps.db.write(lambda tx: archives.begin(tx, key, at=ms(deps.clock())))
+    organizations = header.organizations.keys()
+    begun = await deps.db.write(lambda tx: archives.begin(tx, key, organizations=organizations, at=ms(deps.clock())))
+    if begun < 0:
+        raise Conflict("A restore of this archive is being discarded; discard it to the end first.")
     embed = header.model != Model(model.source.model, model.source.dimension)
     space = None if embed else model.space
     to_embed, after = 0, begun
@@ -157,6 +160,7 @@ async def _take(deps: AdminDeps, key: str, step: _Step, *, after: int, space: Sp
     async def work(tx: Tx) -> None:
         if not await archives.advance(tx, key, after=after, line=step.line):
             raise Conflict("The same archive is being restored by somebody else.")
+        await archives.brings(tx, key, step.nodes)
         await archives.create(tx, step.nodes, space=space)
         if await archives.connect(tx, step.edges) != len(step.edges):
             raise ArchiveDamaged("Found an edge whose ends the archive does not hold.")

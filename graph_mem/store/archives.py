@@ -93,9 +93,19 @@ CALL () {
 }
 RETURN name ORDER BY name
 """
-BEGIN = "MERGE (p:Restoration {key: $key}) ON CREATE SET p.line = 0, p.at = $at RETURN p.line AS line"
+BEGIN = """
+MERGE (p:Restoration {key: $key})
+ON CREATE SET p.line = 0, p.at = $at, p.organizations = $organizations, p.people = [], p.marks = []
+RETURN p.line AS line
+"""
 AT = "MATCH (p:Restoration {key: $key}) RETURN p.line AS line"
 ADVANCE = "MATCH (p:Restoration {key: $key, line: $after}) SET p.line = $line RETURN p.line AS line"
+BRINGS = """
+MATCH (p:Restoration {key: $key})
+CALL () { UNWIND $people AS one WITH one WHERE NOT EXISTS { (:User {id: one}) } RETURN collect(one) AS people }
+CALL () { UNWIND $marks AS one WITH one WHERE NOT EXISTS { (:Lease {name: one}) } RETURN collect(one) AS marks }
+SET p.people = p.people + people, p.marks = p.marks + marks
+"""
 DONE = "MATCH (p:Restoration {key: $key}) DELETE p"
 CREATE = """
 UNWIND $nodes AS one
@@ -204,9 +214,10 @@ async def there(tx: Tx, *, organizations: Mapping[str, str], people: Mapping[str
     return [one["name"] for one in found]
 
 
-async def begin(tx: Tx, key: str, *, at: int) -> int:
-    """Note that the archive is being restored; returns how many of its lines are."""
-    found = await row(tx, BEGIN, key=key, at=at)
+async def begin(tx: Tx, key: str, *, organizations: Collection[str], at: int) -> int:
+    """Note that the archive is being restored; returns how many of its lines are, fewer than none while that is
+    taken back."""
+    found = await row(tx, BEGIN, key=key, at=at, organizations=list(organizations))
     assert found is not None  # noqa: S101  MERGE always gives a row
     return found["line"]
 
@@ -219,6 +230,14 @@ async def begun(tx: Tx, key: str) -> bool:
 async def advance(tx: Tx, key: str, *, after: int, line: int) -> bool:
     """Note that lines up to `line` are restored; False if that was not at `after`: somebody else restores too."""
     return await row(tx, ADVANCE, key=key, after=after, line=line) is not None
+
+
+async def brings(tx: Tx, key: str, made: Sequence[Node]) -> None:
+    """Note the people and marks among `made` that are not here yet: what a restore that is discarded takes along."""
+    people = [one.key for one in made if one.kind == "User"]
+    marks = [one.key for one in made if one.kind == "Lease"]
+    if people or marks:
+        await rows(tx, BRINGS, key=key, people=people, marks=marks)
 
 
 async def done(tx: Tx, key: str) -> None:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from ulid import ULID
 
 from graph_mem.cli import app
-from graph_mem.errors import AlreadyThere, NotFound
+from graph_mem.errors import AlreadyThere, InvalidInput, NotFound
 from graph_mem.local.home import Address
 
 
@@ -32,4 +32,9 @@ def test_an_organization_is_exported_and_not_restored_over_itself(
     assert (answer["organizations"], answer["edges"], answer["restarted"]) == ([name], 1, 0)
     with pytest.raises(AlreadyThere, match=name):
         run("restore", file)
+    for given in (("restore",), ("restore", file, "--discard")):
+        with pytest.raises(InvalidInput, match="either an archive to restore or --discard"):
+            run(*given)
+    assert run("restore", "--discard").strip() == "No restore was broken off here: nothing to discard."
+    assert json.loads(run("restore", "--discard", "--json")) == {"restores": 0, "nodes": 0}
     assert f"Exported {name}: 2 nodes" in run("export", str(tmp_path / "two.gz"), "--org", name, "--without-vectors")

@@ -12,12 +12,13 @@ import pytest
 from graph_mem.core.archive import Edge, Node
 from graph_mem.core.retrieval import Query
 from graph_mem.core.vectors import FIRST, Placed, Source
-from graph_mem.errors import AlreadyThere, ArchiveDamaged, ArchiveUnsupported, InvalidInput
+from graph_mem.errors import AlreadyThere, ArchiveDamaged, ArchiveUnsupported, Conflict, InvalidInput
 from graph_mem.local import archive
-from graph_mem.services import Deps, capture, erasure, exports, facts, recall, restores
+from graph_mem.services import Deps, capture, discards, erasure, exports, facts, recall, restores
 from graph_mem.services.capture import NewMemory
 from graph_mem.services.facts import NewFact
 from graph_mem.store import archives
+from graph_mem.store import discards as stored_discards
 from graph_mem.store.db import Tx
 from tests.encoders import DIMENSION
 from tests.guards.world import build, leave_traces
@@ -90,6 +91,106 @@ async def test_a_restore_equals_what_was_exported_node_by_node_and_edge_by_edge(
     await work_off(deps, org.id)
     found = await recall.search_page(deps, org.owner, Query("Orgazelda just said that the roof leaks."), first=3)
     assert "just said" in (found.hits[0].record.text or ""), "work that waited goes on"
+
+
+@pytest.mark.parametrize("after", [1, 3, 5])
+async def test_a_restore_that_is_discarded_leaves_what_was_here_before_it(
+    deps: Deps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    world = await build(deps)
+    await leave_traces(world)
+    org, file = world.org, tmp_path / "all.gz"
+    await exports.export(deps, file, organization=org.name, model=MODEL)
+    neighbour = await company(deps)
+    await captured(deps, neighbour, "It was here before.")
+    former = next(line for line in body(file) if isinstance(line, Node) and line.kind == "User")
+    before = await whole(deps.db, org.id)
+    await wipe(deps.db, org.id)
+    await deps.db.run("MERGE (u:User {id: $id}) SET u.formerName = 'was here before'", id=former.key)
+    there = await everything(deps)
+    monkeypatch.setattr(restores, "_BATCH", 100)
+    monkeypatch.setattr(discards, "_BATCH", 10)
+    with monkeypatch.context() as patch:
+        killed_after(patch, archives, "create", after)
+        with pytest.raises(Killed):
+            await restores.restore(deps, file, model=MODEL)
+    assert await everything(deps) != there
+
+    with monkeypatch.context() as patch:
+        killed_after(patch, stored_discards, "remove", 12)
+        with pytest.raises(Killed):
+            await discards.discard(deps)
+    with pytest.raises(Conflict, match="being discarded"):
+        await restores.restore(deps, file, model=MODEL)
+    done = await discards.discard(deps)
+    assert done.restores == 1
+    assert done.nodes > 0
+    assert await everything(deps) == there
+    assert await discards.discard(deps) == discards.Discarded(0, 0)
+
+    await deps.db.run("MATCH (u:User {id: $id}) DELETE u", id=former.key)
+    await restores.restore(deps, file, model=MODEL)
+    assert await whole(deps.db, org.id) == before, "the archive is as good as it was"
+
+
+async def test_a_restore_that_let_people_in_is_not_discarded_and_a_finished_one_is_not_known(
+    deps: Deps, org: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "all.gz"
+    await captured(deps, org, "The lift is out of order.")
+    await exports.export(deps, file, organization=org.name, model=MODEL)
+    before = await whole(deps.db, org.id)
+    await wipe(deps.db, org.id)
+    with monkeypatch.context() as patch:
+        killed_after(patch, archives, "done", 0)
+        with pytest.raises(Killed):
+            await restores.restore(deps, file, model=MODEL)
+    with pytest.raises(Conflict, match=f"{org.name} has members already"):
+        await discards.discard(deps)
+    assert await whole(deps.db, org.id) == before
+    await restores.restore(deps, file, model=MODEL)
+    assert await discards.discard(deps) == discards.Discarded(0, 0)
+    assert await whole(deps.db, org.id) == before
+
+
+async def test_a_restore_under_way_ends_when_it_is_discarded(
+    deps: Deps, org: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "all.gz"
+    for number in range(10):
+        await captured(deps, org, f"Note {number}.")
+    await exports.export(deps, file, organization=org.name, model=MODEL)
+    await wipe(deps.db, org.id)
+    there, working = await everything(deps), archives.create
+    monkeypatch.setattr(restores, "_BATCH", 5)
+    reached, gone_on = asyncio.Event(), asyncio.Event()
+
+    async def held_up(tx: Tx, *given: Any, **named: Any) -> None:
+        await working(tx, *given, **named)
+        monkeypatch.setattr(archives, "create", working)
+        reached.set()
+
+    async def waits(*given: Any, **named: Any) -> bool:
+        await gone_on.wait()
+        return await advancing(*given, **named)
+
+    monkeypatch.setattr(archives, "create", held_up)
+    restoring = asyncio.create_task(restores.restore(deps, file, model=MODEL))
+    await reached.wait()
+    advancing = archives.advance
+    monkeypatch.setattr(archives, "advance", waits)
+    await discards.discard(deps)
+    gone_on.set()
+    with pytest.raises(Conflict):
+        await restoring
+    assert await everything(deps) == there
+
+
+async def everything(deps: Deps) -> list[Any]:
+    """How many nodes with which labels there are, whoever's, and of which people."""
+    counted = await deps.db.run("MATCH (n) UNWIND labels(n) AS label RETURN label, count(n) AS n ORDER BY label")
+    people = await deps.db.run("MATCH (u:User) RETURN u.id AS id ORDER BY id")
+    return [*map(dict, counted), *map(dict, people)]
 
 
 def names(folder: Path) -> list[str]:
