@@ -4,6 +4,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import httpx
@@ -89,6 +90,24 @@ def test_a_legend_names_labels_that_its_query_keeps() -> None:
     for target in targets:
         kept = {label for _, label in labels(parse(target["expr"].replace("$__rate_interval", "5m")))} | BY_PROMETHEUS
         assert set(re.findall(r"{{(\w+)}}", target["legendFormat"])) <= kept, target["expr"]
+
+
+def test_panels_stand_beside_each_other_with_a_unit_and_the_data_source_that_is_chosen() -> None:
+    document = json.loads((DEPLOY / "grafana" / "graph-mem.json").read_text())
+    panels, (variable,) = document["panels"], document["templating"]["list"]
+    assert (variable["type"], variable["query"]) == ("datasource", "prometheus")
+    assert len({panel["id"] for panel in panels}) == len({panel["title"] for panel in panels}) == len(panels)
+    cells: set[tuple[int, int]] = set()
+    for panel in panels:
+        place = panel["gridPos"]
+        own = set(product(range(place["x"], place["x"] + place["w"]), range(place["y"], place["y"] + place["h"])))
+        assert max(x for x, _ in own) < 24
+        assert not own & cells, panel["title"]
+        cells |= own
+        if panel["type"] != "row":
+            assert panel["datasource"] == {"type": "prometheus", "uid": f"${{{variable['name']}}}"}
+            assert panel["fieldConfig"]["defaults"]["unit"] in {"none", "s", "ops", "percentunit", "bytes"}
+            assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"]) > 0
 
 
 async def test_a_worker_says_that_it_lives_and_whether_it_can_work(service: Service) -> None:
