@@ -11,7 +11,7 @@ from graph_mem.core.retrieval import RankingProfile, RetrievalConfig, Score, Tie
 EQUAL_RELEVANCE = 0.005
 """Fused scores no further apart than this are equally relevant: one's own record goes first."""
 
-_NEARLY_EQUAL = 0.94
+_NEARLY_EQUAL = 0.93
 """Of a weight: matches no further apart are as good as each other. Measured, with `source_share`: bench/README.md."""
 
 _COMMON = 0.3

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graph_mem.core.fitting import Fit, Judged, fit
+from graph_mem.core.fitting import DEPTH, Fit, Judged, fit
 from graph_mem.core.model import Principal, RecordId
 from graph_mem.core.retrieval import Query, RetrievalConfig
 from graph_mem.errors import InvalidInput
@@ -30,13 +30,13 @@ async def try_settings(deps: Deps, principal: Principal, labelled: Sequence[Labe
     if not usable:
         raise InvalidInput("No query has a relevant record, expected at least one.", path=("labelled",))
     config = await deps.settings.retrieval(principal.org_id)
-    return fit([await _judged(deps, principal, one) for one in usable], config)
+    return fit([await _judged(deps, principal, one, config) for one in usable], config)
 
 
-async def _judged(deps: Deps, principal: Principal, one: Labelled) -> Judged:
+async def _judged(deps: Deps, principal: Principal, one: Labelled, config: RetrievalConfig) -> Judged:
     query = Query(one.text)
     where = await asking.where(deps, principal, query, await deps.settings.vocabulary(principal.org_id))
-    asked = Asked(query, where, depth=judging.LEAST_DEPTH, wanted=judging.LEAST_DEPTH // 2)
+    asked = Asked(query, where, depth=judging.depth(DEPTH, config), wanted=DEPTH + 1)
     harvest = await legs.run(deps, principal, asked)
     passages, shares = judging.shares(query, harvest, judging.calibration(deps))
     return Judged(passages, shares, one.relevant)

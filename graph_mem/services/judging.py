@@ -26,9 +26,6 @@ from graph_mem.store.found import Found
 from graph_mem.store.search import Where
 from graph_mem.store.words import plain
 
-LEAST_DEPTH = 50
-"""The vector index finds too little of what is there when it is asked for fewer."""
-
 KEPT = 100
 """How much of a ranking its trace keeps, at least."""
 
@@ -71,7 +68,7 @@ async def ask(deps: Deps, principal: Principal, query: Query, *, first: int) -> 
     config = await deps.settings.retrieval(principal.org_id)
     vocabulary = await deps.settings.vocabulary(principal.org_id)
     where = await asking.where(deps, principal, query, vocabulary)
-    asked = Asked(query, where, depth=_depth(first, config), wanted=first + 1)
+    asked = Asked(query, where, depth=depth(first, config), wanted=first + 1)
     harvest = await legs.run(deps, principal, asked)
     units = _units(harvest)
     fusing = fuse(*shares(query, harvest, calibration(deps)), config)
@@ -110,10 +107,10 @@ def noted(text: str) -> str:
     return plain(text[:_NOTED])
 
 
-def _depth(first: int, config: RetrievalConfig) -> int:
-    """How many units each leg looks at: three pages where age may move results."""
+def depth(first: int, config: RetrievalConfig) -> int:
+    """How many units each leg looks at for a page of `first`, at least: three pages where age may move results."""
     pages = 3 if config.profile is RankingProfile.BLEND and config.memories_fade else 2
-    return min(_DEEPEST, max(LEAST_DEPTH, pages * first))
+    return min(_DEEPEST, pages * first)
 
 
 def shares(query: Query, harvest: Harvest, calibration: Calibration) -> tuple[list[Passage], Legs]:

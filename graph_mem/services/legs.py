@@ -21,6 +21,12 @@ LEXICAL = "lexical"
 SUBSTRING = "substring"
 
 LEG_TIMEOUT_S = 5.0
+_LEAST_WORDS = 30
+"""What is further down shares little words with the query only. Measured: bench/README.md."""
+
+_LEAST_MEANING = 50
+"""The vector index finds too little of what is there when it is asked for fewer."""
+
 _WIDEST = 3_200
 _EMBEDDED_CHARS = 8_000
 """Characters of a query that the embedding model is given; it reads far fewer."""
@@ -28,7 +34,9 @@ _EMBEDDED_CHARS = 8_000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query with its filters resolved. `depth`: units each leg looks at; `wanted`: records a full page needs."""
+    """A query with its filters resolved. `depth`: units each leg looks at, at least; `wanted`: records a full page
+    needs.
+    """
 
     query: Query
     where: Where
@@ -134,7 +142,7 @@ async def _worded(deps: Deps, principal: Principal, asked: Asked, words: Wording
         )
         return found
 
-    leg = await _widened(LEXICAL, find, asked)
+    leg = await _widened(LEXICAL, find, asked, least=_LEAST_WORDS)
     return _Words(leg, around)
 
 
@@ -155,7 +163,7 @@ async def _vector(deps: Deps, principal: Principal, asked: Asked) -> _Leg:
 
     try:
         async with asyncio.timeout(LEG_TIMEOUT_S):
-            done = await _widened(VECTOR, find, asked)
+            done = await _widened(VECTOR, find, asked, least=_LEAST_MEANING)
     except (IndexUnavailable, OperationTimeout, TimeoutError) as error:
         return _failed(VECTOR, _why("vector", error), started)
     return replace(done, leg=replace(done.leg, took_ms=_ms_since(started)))
@@ -171,13 +179,13 @@ async def _substring(deps: Deps, principal: Principal, asked: Asked) -> _Leg:
             return []
         return await deps.db.read(lambda tx: search.substring(tx, principal, asked.where, needle=wanted, limit=limit))
 
-    done = await _widened(SUBSTRING, find, asked)
+    done = await _widened(SUBSTRING, find, asked, least=_LEAST_WORDS)
     return replace(done, leg=replace(done.leg, took_ms=_ms_since(started)))
 
 
-async def _widened(name: str, find: Callable[[int], Awaitable[list[Found]]], asked: Asked) -> _Leg:
+async def _widened(name: str, find: Callable[[int], Awaitable[list[Found]]], asked: Asked, *, least: int) -> _Leg:
     """What `find` finds, looking deeper while chunks of the same records, or a clock, leave too few."""
-    limit = asked.depth
+    limit = max(least, asked.depth)
     while True:
         found = await find(limit)
         held = [one for one in found if _held(one, asked.query)]
