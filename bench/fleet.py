@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -135,21 +135,18 @@ class Fleet:
         running.kill()
         await asyncio.to_thread(self.server.stop)
 
-    async def start(
-        self, kind: Kind, count: int, *, prefix: Sequence[str] = (), environment: Mapping[str, str] | None = None
-    ) -> list[Part]:
-        """`count` processes more, once each says that it is ready. `prefix`: what starts them, `faketime` say."""
-        new = [self._spawn(kind, prefix, environment or {}) for _ in range(count)]
+    async def start(self, kind: Kind, count: int, *, environment: Mapping[str, str] | None = None) -> list[Part]:
+        """`count` processes more, once each says that it is ready. `environment`: theirs alone."""
+        new = [self._spawn(kind, environment or {}) for _ in range(count)]
         (self.apis if kind == "serve" else self.workers).extend(new)
         for part in new:
             said = await asyncio.wait_for(asyncio.to_thread(_first_answer, part), START_S)
             part.url = said["graphql" if kind == "serve" else "metrics"].rpartition("/")[0]
         return new
 
-    def _spawn(self, kind: Kind, prefix: Sequence[str], environment: Mapping[str, str]) -> Part:
+    def environment_of_all(self) -> dict[str, str]:
+        """What every process of the product is started with, a command of the operator's too."""
         assert self._address
-        self._started += 1
-        name = f"{kind}-{self._started}"
         own = {
             "GRAPH_MEM_NEO4J_URI": self._address.uri,
             "GRAPH_MEM_NEO4J_USER": self._address.user,
@@ -161,11 +158,16 @@ class Fleet:
             "GRAPH_MEM_WORKER_PORT": "0",
             "GRAPH_MEM_LOG_FORMAT": "json",
         }
-        command = [*prefix, str(Path(sys.executable).with_name("graph-mem")), kind, "--json"]
+        return {**os.environ, **own, **self.environment}
+
+    def _spawn(self, kind: Kind, environment: Mapping[str, str]) -> Part:
+        self._started += 1
+        name = f"{kind}-{self._started}"
+        command = [str(Path(sys.executable).with_name("graph-mem")), kind, "--json"]
         with self.log(name).open("w") as log:
             child = subprocess.Popen(
                 command,
-                env={**os.environ, **own, **self.environment, **environment},
+                env={**self.environment_of_all(), **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -184,7 +186,7 @@ class Fleet:
             if part in group:
                 group.remove(part)
         if part.child.poll() is None:
-            os.kill(_product(part), sent)
+            os.kill(part.pid, sent)
             try:
                 await asyncio.to_thread(part.child.wait, STOP_S)
             except subprocess.TimeoutExpired:
@@ -292,12 +294,6 @@ def _first_answer(part: Part) -> dict[str, Any]:
 
 def _size(folder: Path) -> int:
     return sum(file.stat().st_blocks * 512 for file in folder.rglob("*") if file.is_file())
-
-
-def _product(part: Part) -> int:
-    """The pid of the product itself, below what started it."""
-    below = psutil.Process(part.pid).children()
-    return below[0].pid if below and part.child.args[0] == "faketime" else part.pid
 
 
 @asynccontextmanager
