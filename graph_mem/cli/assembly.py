@@ -10,6 +10,7 @@ from graph_mem.cli.output import Output
 from graph_mem.config import Settings
 from graph_mem.core.retrieval import ScopeName
 from graph_mem.core.runs import Rebuilt, RunTrace
+from graph_mem.core.text import how_many
 from graph_mem.errors import NotFound
 from graph_mem.services import context
 from graph_mem.services.context import Assembled, Request
@@ -78,8 +79,9 @@ def _show(output: Output, document: object, text: str) -> None:
 def _summary(trace: RunTrace) -> str:
     over = ", canon alone is over it" if trace.over_budget else ""
     return (
-        f"run {trace.run_id}: {trace.used} of {trace.budget} tokens{over}; {len(trace.policies)} policies,"
-        f" {len(trace.variables)} variables, {len(trace.pins)} pins, {len(trace.tail_record_ids)} results"
+        f"run {trace.run_id}: {trace.used} of {trace.budget} tokens{over};"
+        f" {how_many(len(trace.policies), 'policy', 'policies')}, {how_many(len(trace.variables), 'variable')},"
+        f" {how_many(len(trace.pins), 'pin')}, {how_many(len(trace.tail_record_ids), 'result')}"
     )
 
 

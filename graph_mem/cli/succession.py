@@ -7,6 +7,7 @@ from rich.tree import Tree
 
 from graph_mem.core.model import FAR, Fact, Record, RecordId, Relation, RelationState, Standing
 from graph_mem.core.supersession import Chain
+from graph_mem.core.text import how_many
 
 _WIDEST = 100
 _STYLE = {Standing.CURRENT: "bold green", Standing.PROVISIONAL: "yellow"}
@@ -22,9 +23,8 @@ def tree(chain: Chain, *, around: RecordId) -> Tree:
     for link in reversed(chain.links):
         if link.state is RelationState.ACTIVE:
             below.setdefault(link.from_id, []).append(link)
-    root = Tree(
-        Text(f"{len(records)} records, {len(chain.links)} replacements", style="dim"), hide_root=len(chain.heads) == 1
-    )
+    told = f"{how_many(len(records), 'record')}, {how_many(len(chain.links), 'replacement')}"
+    root = Tree(Text(told, style="dim"), hide_root=len(chain.heads) == 1)
     shown: set[RecordId] = set()
     for head in chain.heads:
         _grow(root.add(_line(head, around)), head.id, records=records, below=below, shown=shown, around=around)

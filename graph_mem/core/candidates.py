@@ -12,7 +12,7 @@ from graph_mem.core.lookalikes import ASCII_LOOKALIKES
 from graph_mem.core.model import Entity, Memory
 from graph_mem.core.proposals import ProposalKind
 from graph_mem.core.strength import days_between, saturating, strength_of
-from graph_mem.core.text import name_key
+from graph_mem.core.text import how_many, name_key
 from graph_mem.core.vocabulary import Vocabulary
 
 OFTEN_AT_HALF = 5.0
@@ -77,7 +77,8 @@ def promotion(seen: Seen, *, vocabulary: Vocabulary, config: LifecycleConfig) ->
         verdict.score,
         _numbers(seen),
         gate=verdict.reason,
-        reason=f"Came up {memory.signals.retrievals} times, for {len(memory.signals.query_kinds)} kinds of question.",
+        reason=f"Came up {how_many(memory.signals.retrievals, 'time')},"
+        f" for {how_many(len(memory.signals.query_kinds), 'kind')} of question.",
         basis=(memory.label, target.name),
         change={"from": memory.label, "to": target.name, "importance": target.default_importance},
     )
@@ -98,7 +99,8 @@ def demotion(seen: Seen, *, vocabulary: Vocabulary, now: datetime) -> Candidate 
         (memory.id,),
         value,
         _numbers(seen),
-        gate=f"retrieved {memory.signals.retrievals} times, value apart from that {value:.2f}, bar {LOW_VALUE:.2f}",
+        gate=f"retrieved {how_many(memory.signals.retrievals, 'time')}, value apart from that {value:.2f},"
+        f" bar {LOW_VALUE:.2f}",
         reason="Comes up all the time, for one kind of question, and nothing else speaks for it.",
         basis=(memory.signals.retrievals // 50,),
         change={"importance": memory.importance / 2},
@@ -122,7 +124,9 @@ def weak(
         strength,
         {**_numbers(seen), "strength": strength},
         gate=f"strength {strength:.3f}, bar {config.archive_below:.3f}",
-        reason="Never retrieved." if used is None else f"Last retrieved {days_between(used, now):.0f} days ago.",
+        reason="Never retrieved."
+        if used is None
+        else f"Last retrieved {how_many(days_between(used, now), 'day')} ago.",
         basis=(used, memory.signals.last_validated_at, memory.fresh_at),
     )
 

@@ -79,6 +79,11 @@ def check_reason(reason: str | None) -> None:
         check_text(reason, path=("reason",), max_bytes=MAX_REASON_BYTES)
 
 
+def how_many(number: float, one: str, many: str | None = None) -> str:
+    """`number`, whole, with the word for it: `1 memory`, `2 memories`."""
+    return f"{number:,.0f} {one if round(number) == 1 else many or f'{one}s'}"
+
+
 @cache
 def _same_form() -> Mapping[int, str]:
     """Characters that only present another one differently; never those that mean more, such as `²` or `½`."""

@@ -9,6 +9,7 @@ from graph_mem.core.gates import Verdict
 from graph_mem.core.model import Memory, Principal, RecordId, Standing
 from graph_mem.core.proposals import ProposalKind, shape_of
 from graph_mem.core.seats import Seat
+from graph_mem.core.text import how_many
 from graph_mem.errors import InvalidInput, NotFound, ServiceUnavailable
 from graph_mem.models.claims import StatedClaim
 from graph_mem.models.statements import RuleClaims
@@ -155,7 +156,8 @@ async def _file(deps: Deps, principal: Principal, standards: Standards, worth: _
             shape=shape_of("fact", "extracted"),
             score=verdict.score,
             gate=verdict.reason,
-            reason=f"Stated by {len(found.by)} memories, which were retrieved {_retrievals(found)} times.",
+            reason=f"Stated by {how_many(len(found.by), 'memory, which was', 'memories, which were')} retrieved"
+            f" {how_many(_retrievals(found), 'time')}.",
             basis=(),
             signals={
                 "confidence": found.claim.confidence,

@@ -210,3 +210,12 @@ def test_a_huge_text_is_handled_quickly() -> None:
     t.text_hash(text)
     t.snippet(text, "words and numbers " * 500)
     assert time.monotonic() - started < 3
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [(0, "0 memories"), (1, "1 memory"), (1.4, "1 memory"), (2, "2 memories"), (12_000, "12,000 memories")],
+)
+def test_one_is_told_as_one(number: float, told: str) -> None:
+    assert t.how_many(number, "memory", "memories") == told
+    assert (t.how_many(1, "time"), t.how_many(0, "time")) == ("1 time", "0 times")

@@ -126,6 +126,7 @@ async def test_claims_become_provisional_facts_that_nothing_finds_until_kept(the
     (one,) = await queue(then, org, ProposalKind.PROMOTE_FACT)
     assert one.evidence_ids == (source,)
     assert one.shape == "fact [extracted]"
+    assert one.reason == "Stated by 1 memory, which was retrieved 0 times."
     kept = await review.decide(then, org.owner, one.id, Decision.KEEP)
     assert kept.state is ProposalState.KEPT
     assert (await consolidation.consolidate(then, org.owner)).filed == 0
