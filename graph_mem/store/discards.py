@@ -10,7 +10,7 @@ from graph_mem.core.archive import KINDS
 from graph_mem.store.db import Tx, row, rows
 
 UNFINISHED = """
-MATCH (p:Restoration)
+MATCH (p:Restoration) WHERE p.organizations IS NOT NULL
 RETURN p.key AS key, p.organizations AS organizations, p.people AS people, p.marks AS marks ORDER BY p.at, p.key
 """
 GIVE_UP = """
