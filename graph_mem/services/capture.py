@@ -27,7 +27,7 @@ from graph_mem.core.vocabulary import Vocabulary
 from graph_mem.errors import Conflict, InvalidInput, NotFound
 from graph_mem.services import Deps, idempotency, relations
 from graph_mem.services.relations import NewRelation
-from graph_mem.store import audit, erasure, jobs, memories, scopes
+from graph_mem.store import audit, erasure, jobs, leases, memories, scopes
 from graph_mem.store.db import Tx
 
 PROCESS = "process_memory"
@@ -124,8 +124,8 @@ async def _prepared(
             for id, one, place in zip(ids, checked, places, strict=True)
         ]
         made = await _not_imported(tx, principal, made)
-        if policy is ReingestPolicy.REFUSE and (refused := await erasure.banned(tx, made)):
-            raise Conflict(f"{len(refused)} of {len(made)} were erased here and are not to come again.")
+        if policy is ReingestPolicy.REFUSE:
+            await _refuse_erased(tx, principal, made)
         await memories.create(tx, made)
         for place in dict.fromkeys(memory.place for memory in made):
             events = (_saved(event_ids[memory.id], memory, principal) for memory in made if memory.place == place)
@@ -148,6 +148,13 @@ async def _not_imported(tx: Tx, principal: Principal, made: Sequence[Memory]) ->
             kept.append(memory)
             seen.add(memory.import_key or memory.id)
     return kept
+
+
+async def _refuse_erased(tx: Tx, principal: Principal, made: Sequence[Memory]) -> None:
+    """Conflict if one of `made` was erased. An erasure under way ends first, or comes later and takes them too."""
+    await leases.last_erasures(tx, [principal.org_id])
+    if refused := await erasure.banned(tx, made):
+        raise Conflict(f"{len(refused)} of {len(made)} were erased here and are not to come again.")
 
 
 async def _again(tx: Tx, principal: Principal, id: RecordId) -> Memory:

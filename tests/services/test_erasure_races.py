@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from graph_mem.core.lifecycle import ReingestPolicy
 from graph_mem.core.model import RecordId
 from graph_mem.core.proposals import Decision, ProposalKind
-from graph_mem.core.retrieval import Query
+from graph_mem.core.retrieval import Query, ScopeName
 from graph_mem.errors import Conflict, InvalidInput, NotFound
-from graph_mem.services import Deps, capture, erasure, facts, recall, review
+from graph_mem.services import Deps, capture, erasure, facts, recall, review, scratch, settings
 from graph_mem.services.capture import NewMemory
 from graph_mem.services.facts import NewFact
 from graph_mem.services.relations import NewRelation
@@ -82,6 +83,31 @@ async def test_a_copy_saved_while_erasing_goes_too_or_stands_by_itself(deps: Dep
     assert (await deps.db.read(lambda tx: rows(tx, lost, org=org.id)))[0]["n"] == 0
     left = {one.id for one in await erasure.remnants(deps, texts, org_id=org.id)}
     assert not left & set(ids)
+
+
+def copy(deps: Deps, org: Company, words: str) -> Awaitable[object]:
+    return capture.accept(deps, org.owner, NewMemory(text=words))
+
+
+async def promote(deps: Deps, org: Company, words: str) -> None:
+    note = await scratch.add(deps, org.owner, run_id="run", text=words)
+    await scratch.promote(deps, org.owner, id=note.id, label="note", scope=ScopeName(), private=False)
+
+
+@pytest.mark.parametrize("bring", [copy, promote])
+async def test_what_is_not_to_come_again_does_not_come_while_it_is_being_erased(
+    deps: Deps, org: Company, bring: Callable[[Deps, Company, str], Awaitable[object]]
+) -> None:
+    refuse = {"after_erase": ReingestPolicy.REFUSE}
+    await settings.update_lifecycle(deps, org.owner, expected_version=0, changes=refuse)
+    texts = [f"Zebulon earns {n}{n}{n}314159 doubloons a month." for n in range(3 * ROUNDS)]
+    ids = await saved(deps, org, *texts)
+    for turn, (id, words) in enumerate(zip(ids, texts, strict=True)):
+        coming = (later(n * 3, tried(bring(deps, org, words))) for n in range(8))
+        await asyncio.gather(later(turn % ROUNDS, erase(deps, org, id)), *coming)
+    await work_off(deps, org.id)
+    left = await erasure.remnants(deps, texts, org_id=org.id)
+    assert {one.what for one in left} <= {"ScratchNote"}
 
 
 async def test_a_fact_of_two_memories_goes_with_the_second_when_both_are_erased_at_once(
