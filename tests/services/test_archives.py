@@ -3,7 +3,9 @@
 import asyncio
 import gzip
 import itertools
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from graph_mem.core.retrieval import Query
 from graph_mem.core.vectors import FIRST, Placed, Source
 from graph_mem.errors import AlreadyThere, ArchiveDamaged, ArchiveUnsupported, Conflict, InvalidInput
 from graph_mem.local import archive
-from graph_mem.services import Deps, capture, discards, erasure, exports, facts, recall, restores
+from graph_mem.services import Deps, capture, discards, erasure, exports, facts, recall, restores, utc_now
 from graph_mem.services.capture import NewMemory
 from graph_mem.services.facts import NewFact
 from graph_mem.store import archives
@@ -324,6 +326,36 @@ async def test_an_export_while_others_write_holds_whole_chains_and_whole_records
     assert number > 41, "others did write"
     await wipe(deps.db, org.id)
     await restores.restore(deps, tmp_path / f"{turn - 1}.gz", model=MODEL)
+
+
+async def test_an_export_by_a_clock_ahead_sees_what_clocks_behind_write_meanwhile(
+    deps: Deps, org: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead, behind = (replace(deps, clock=lambda by=by: utc_now() + timedelta(hours=by)) for by in (1, -1))
+    await said(deps, org, "Northwind pays 1.")
+    await captured(deps, org, "The first note.")
+    await work_off(deps, org.id)
+    working, kinds = archives.nodes, list[str]()
+
+    def written_to(tx: Tx, kind: str, **given: Any) -> Any:
+        kinds.append(kind)
+        return (
+            after_a_write(tx, kind, **given)
+            if kind == "Entity" and kinds.count(kind) == 1
+            else working(tx, kind, **given)
+        )
+
+    async def after_a_write(tx: Tx, kind: str, **given: Any) -> AsyncGenerator[Node]:
+        await said(behind, org, "Northwind pays 2.")
+        await captured(behind, org, "The second note.")
+        async for one in working(tx, kind, **given):
+            yield one
+
+    monkeypatch.setattr(archives, "nodes", written_to)
+    await exports.export(ahead, tmp_path / "one.gz", organization=org.name, model=MODEL)
+    check(tmp_path / "one.gz")
+    said_in = {line.properties.get("statement") for line in body(tmp_path / "one.gz") if isinstance(line, Node)}
+    assert {"Northwind pays 1.", "Northwind pays 2."} <= said_in
 
 
 def check(path: Path) -> None:
