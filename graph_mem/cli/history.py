@@ -1,11 +1,15 @@
 """What was: the history and the chain of a record; and facts, said and listed."""
 
+import json
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
+from rich import box
 from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from graph_mem.cli.access import LOCAL_ORGANIZATION, LOCAL_USER, OrganizationOption, UserOption
 from graph_mem.cli.acting import as_user
@@ -57,11 +61,19 @@ def history_(
     events = as_user(work, organization=organization, user=user, data_dir=data_dir)
     if not events:
         raise NotFound(id)
-    table = Table("when", "what", "version", "by", "details")
+    table = Table("when and by", "what", "details", box=box.SIMPLE_HEAD)
     for event in events:
-        details = ", ".join(f"{name} {value}" for name, value in (event.detail or {}).items())
-        table.add_row(_shown(event.at), event.kind, str(event.version or ""), event.by, details)
+        version = f", version {event.version}" if event.version else ""
+        details = "\n".join(f"{name} {_told(value)}" for name, value in (event.detail or {}).items())
+        table.add_row(Text(f"{_shown(event.at)}\n{event.by}"), f"{event.kind}{version}", Text(details))
     Output(as_json=as_json).show([_event(event) for event in events], table)
+
+
+def _told(value: object) -> str:
+    """A detail as people read it: a list as its elements, anything else as in JSON, a text without its quotes."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_told(one) for one in cast("Sequence[object]", value))
+    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
 
 
 def _event(event: Event) -> dict[str, object]:
@@ -181,11 +193,16 @@ def fact_list(
 
 
 def _facts(found: list[Fact]) -> Table:
-    table = Table("subject", "relation", "statement", "standing", "from", "to", "id")
+    """One row a fact, two lines of each: what is to be copied stands whole on 80 columns too."""
+    table = Table("subject, relation", "statement and id", "standing, from, to", box=box.SIMPLE_HEAD)
     for one in found:
         interval = one.interval
-        end = "" if interval.valid_to >= FAR else _shown(interval.valid_to)
-        table.add_row(one.subject, one.relation, one.statement, one.standing, _shown(interval.valid_from), end, one.id)
+        end = "" if interval.valid_to >= FAR else f"\n{_shown(interval.valid_to)}"
+        table.add_row(
+            Text(f"{one.subject}\n{one.relation}"),
+            Text(f"{one.statement}\n{one.id}"),
+            Text(f"{one.standing}\n{_shown(interval.valid_from)}{end}"),
+        )
     return table
 
 

@@ -12,6 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
+from graph_mem.cli.tables import fitted
 from graph_mem.config import Settings
 from graph_mem.errors import GraphMemError, SetupError
 
@@ -56,8 +57,9 @@ class Output:
         if self.as_json:
             print(json.dumps(document, default=str), flush=True)
         else:
-            console = Console(markup=False)
             for view in views:
+                console = Console(markup=False)
+                fitted(view, console)
                 console.print(Harmless(view), highlight=False, soft_wrap=isinstance(view, Text))
 
 

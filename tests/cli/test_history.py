@@ -63,3 +63,16 @@ def test_an_unknown_id_and_a_time_without_offset_are_refused(run: Any) -> None:
             run(command, "fact_01ARZ3NDEKTSV4RRFFQ69G5FAV")
     with pytest.raises(InvalidInput, match="offset"):
         run("fact", "add", "Ana", "job", "Ana is CTO.", "--valid-from", "2025-01-01")
+
+
+@pytest.mark.parametrize("columns", ["40", "80"])
+def test_what_the_next_command_needs_is_shown_whole(run: Any, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    older, newer = (json.loads(run("fact", "add", "Northwind", "rate", f"{n} euros.", "--json")) for n in (160, 170))
+    ids = [one["fact"]["id"] for one in (older, newer)]
+    assert all(id in run("fact", "list", "--all") for id in ids)
+    assert ids[1] in run("fact", "add", "Northwind", "rate", "170 euros.")
+    event = json.loads(run("history", ids[1], "--json"))[0]
+    told = run("history", ids[1])
+    assert all(word in told for word in (event["at"], event["by"], ids[0]))
+    assert "[" not in told
