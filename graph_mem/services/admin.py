@@ -127,7 +127,7 @@ async def remove_organization(deps: AdminDeps, *, organization: str) -> Organiza
         org = await _organization(tx, organization)
         if await tenants.holds_records(tx, org.id):
             raise Conflict(f"Organization {org.name!r} holds records or their history; it is not removed.")
-        await tenants.remove_organization(tx, org.id)
+        await tenants.remove_organization(tx, org.id, at=deps.clock())
         return org
 
     return await deps.db.write(work)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from graph_mem.errors import Conflict
 from graph_mem.services.admin import AdminDeps
-from graph_mem.store import archives, discards
+from graph_mem.store import archives, discards, tenants
 from graph_mem.store.db import Tx
 from graph_mem.store.discards import Unfinished
 
@@ -38,6 +38,7 @@ async def _take_back(deps: AdminDeps, one: Unfinished) -> int:
 
     async def rest(tx: Tx) -> int:
         removed = await discards.remove_rest(tx, one)
+        await tenants.release_names(tx, one.returned, at=deps.clock())
         await archives.done(tx, one.key)
         return removed
 

@@ -11,7 +11,7 @@ from graph_mem.errors import AlreadyThere, ArchiveDamaged, ArchiveUnsupported, C
 from graph_mem.local import archive
 from graph_mem.services.admin import AdminDeps
 from graph_mem.services.revectoring import VECTORS
-from graph_mem.store import archives, jobs
+from graph_mem.store import archives, jobs, tenants
 from graph_mem.store.db import Tx
 from graph_mem.store.jobs import NewJob
 from graph_mem.store.times import ms
@@ -48,13 +48,15 @@ class _Step:
 async def restore(deps: AdminDeps, source: Path, *, model: Placed) -> Restored:
     """Bring back what the archive holds; a restore of the same archive that was broken off goes on where it was.
 
-    The whole file is checked before anything is written. Errors: ArchiveDamaged, ArchiveUnsupported, AlreadyThere;
-    Conflict if the same archive is being restored by somebody else.
+    The whole file is checked before anything is written. An organization here that is called as one of the archive, or
+    is it, and holds nothing but members gives way to it, as do names of people who are members nowhere.
+
+    Errors: ArchiveDamaged, ArchiveUnsupported, AlreadyThere; Conflict if the same archive is being restored by
+    somebody else.
     """
-    header, footer = await _checked(deps, source)
+    header, footer, people = await _checked(deps, source)
     key = footer.sha256
-    organizations = header.organizations.keys()
-    begun = await deps.db.write(lambda tx: archives.begin(tx, key, organizations=organizations, at=ms(deps.clock())))
+    begun = await deps.db.write(lambda tx: _begin(tx, deps, key, header, people), timeout_s=_TIMEOUT_S)
     if begun < 0:
         raise Conflict("A restore of this archive is being discarded; discard it to the end first.")
     embed = header.model != Model(model.source.model, model.source.dimension)
@@ -69,8 +71,8 @@ async def restore(deps: AdminDeps, source: Path, *, model: Placed) -> Restored:
     return Restored(header, footer, begun, to_embed)
 
 
-async def _checked(deps: AdminDeps, source: Path) -> tuple[Header, Footer]:
-    """The archive's first and last line, once it is known to be whole and to have a place here."""
+async def _checked(deps: AdminDeps, source: Path) -> tuple[Header, Footer, Mapping[str, str]]:
+    """The archive's first and last line, once it is known to be whole and understood, and its people's names by id."""
     header, footer = None, None
     people: dict[str, str] = {}
     for line in archive.lines(source):
@@ -85,26 +87,29 @@ async def _checked(deps: AdminDeps, source: Path) -> tuple[Header, Footer]:
                 people[line.key] = line.properties["name"]
     if header is None or footer is None:
         raise ArchiveDamaged(f"{source} is empty.")
-    await _require_room(deps, header, footer, people)
-    return header, footer
-
-
-async def _require_room(deps: AdminDeps, header: Header, footer: Footer, people: dict[str, str]) -> None:
-    nothing: Mapping[str, str] = {}
-
-    async def look(tx: Tx) -> tuple[int, list[str]]:
-        begun = await archives.begun(tx, footer.sha256)
-        taken = await archives.there(tx, organizations=nothing if begun else header.organizations, people=people)
-        return await archives.schema_version(tx), taken
-
-    schema, taken = await deps.db.read(look)
+    schema = await deps.db.read(archives.schema_version)
     if header.schema > schema:
         raise ArchiveUnsupported(f"The archive has schema {header.schema}, this database {schema}: upgrade first.")
+    return header, footer, people
+
+
+async def _begin(tx: Tx, deps: AdminDeps, key: str, header: Header, people: Mapping[str, str]) -> int:
+    """How far a restore of the archive came before; one that is new is noted, once it has a place here."""
+    now, organizations = deps.clock(), header.organizations
+    begun = await archives.begun(tx, key)
+    if not begun:
+        for org_id in await archives.empty(tx, organizations=organizations):
+            await tenants.lock_organization(tx, org_id, at=now)
+            await tenants.remove_organization(tx, org_id, at=now)
+        await tenants.release_names(tx, await archives.nobody(tx, people=people), at=now)
+    taken = await archives.there(tx, organizations={} if begun else organizations, people=people)
     if taken:
         raise AlreadyThere(
-            f"Found here already: {', '.join(taken[:5])}; an archive is restored where its organizations and the names"
-            " of its people are free."
+            f"Found here already: {', '.join(taken[:5])}. An archive is restored where its organizations hold nothing"
+            " and the names of its people are free: `graph-mem org remove --org NAME` takes away an organization in"
+            " which nothing was saved, and ends the memberships in it; any other archive goes into an empty database."
         )
+    return await archives.begin(tx, key, organizations=organizations, at=ms(now))
 
 
 def _steps(source: Path, *, embed: bool) -> Iterator[_Step]:

@@ -93,9 +93,21 @@ CALL () {
 }
 RETURN name ORDER BY name
 """
+IN_THE_WAY = """
+MATCH (o:Organization) WHERE (o.id IN $ids OR o.name IN $names)
+  AND NOT EXISTS { (p:Restoration) WHERE o.id IN p.organizations }
+RETURN o.id AS id
+"""
+HOLDS = "RETURN EXISTS { MATCH (n:$($label)) WHERE n.org = $org } AS held"
+NOBODY = """
+UNWIND $people AS one
+MATCH (u:User {name: one.name}) WHERE u.id <> one.id AND NOT EXISTS { (u)-[:MEMBER_OF]->() }
+  AND NOT EXISTS { (p:Restoration) WHERE u.id IN p.people OR u.id IN p.returned }
+RETURN u.id AS id
+"""
 BEGIN = """
 MERGE (p:Restoration {key: $key})
-ON CREATE SET p.line = 0, p.at = $at, p.organizations = $organizations, p.people = [], p.marks = []
+ON CREATE SET p.line = 0, p.at = $at, p.organizations = $organizations, p.people = [], p.returned = [], p.marks = []
 RETURN p.line AS line
 """
 AT = "MATCH (p:Restoration {key: $key}) RETURN p.line AS line"
@@ -104,7 +116,8 @@ BRINGS = """
 MATCH (p:Restoration {key: $key})
 CALL () { UNWIND $people AS one WITH one WHERE NOT EXISTS { (:User {id: one}) } RETURN collect(one) AS people }
 CALL () { UNWIND $marks AS one WITH one WHERE NOT EXISTS { (:Lease {name: one}) } RETURN collect(one) AS marks }
-SET p.people = p.people + people, p.marks = p.marks + marks
+CALL () { UNWIND $named AS one MATCH (u:User {id: one}) WHERE u.name IS NULL RETURN collect(one) AS returned }
+SET p.people = p.people + people, p.marks = p.marks + marks, p.returned = coalesce(p.returned, []) + returned
 """
 DONE = "MATCH (p:Restoration {key: $key}) DELETE p"
 CREATE = """
@@ -116,6 +129,8 @@ SET n[$property] = toFloatList(one.vector)
 MERGE_PEOPLE = """
 UNWIND $nodes AS one
 MERGE (u:User {id: one.properties.id}) ON CREATE SET u = one.properties
+WITH u, one WHERE u.name IS NULL AND one.properties.name IS NOT NULL
+SET u = one.properties
 """
 MERGE_MARKS = """
 UNWIND $nodes AS one
@@ -214,6 +229,30 @@ async def there(tx: Tx, *, organizations: Mapping[str, str], people: Mapping[str
     return [one["name"] for one in found]
 
 
+async def empty(tx: Tx, *, organizations: Mapping[str, str]) -> list[OrganizationId]:
+    """Organizations with the id or name of one of `organizations` (by id) in which there is nothing but members.
+
+    One that a restore is bringing is not among them, however little of it is here.
+    """
+    found = await rows(tx, IN_THE_WAY, ids=list(organizations), names=list(organizations.values()))
+    return [OrganizationId(one["id"]) for one in found if not await _holds(tx, one["id"])]
+
+
+async def _holds(tx: Tx, org_id: str) -> bool:
+    """Whether a node of any kind belongs to the organization."""
+    for label in KINDS:
+        found = await row(tx, HOLDS, label=label, org=org_id)
+        if found and found["held"]:
+            return True
+    return False
+
+
+async def nobody(tx: Tx, *, people: Mapping[str, str]) -> list[str]:
+    """Who has the name of one of `people` (by id) and is a member nowhere, nor brought by a restore."""
+    given = [{"id": id, "name": name} for id, name in people.items()]
+    return [one["id"] for one in await rows(tx, NOBODY, people=given)]
+
+
 async def begin(tx: Tx, key: str, *, organizations: Collection[str], at: int) -> int:
     """Note that the archive is being restored; returns how many of its lines are, fewer than none while that is
     taken back."""
@@ -233,11 +272,13 @@ async def advance(tx: Tx, key: str, *, after: int, line: int) -> bool:
 
 
 async def brings(tx: Tx, key: str, made: Sequence[Node]) -> None:
-    """Note the people and marks among `made` that are not here yet: what a restore that is discarded takes along."""
+    """Note the people and marks among `made` that are not here yet, and people who had given up their names: what a
+    restore that is discarded takes along, and from whom it takes the name again."""
     people = [one.key for one in made if one.kind == "User"]
+    named = [one.key for one in made if one.kind == "User" and "name" in one.properties]
     marks = [one.key for one in made if one.kind == "Lease"]
     if people or marks:
-        await rows(tx, BRINGS, key=key, people=people, marks=marks)
+        await rows(tx, BRINGS, key=key, people=people, named=named, marks=marks)
 
 
 async def done(tx: Tx, key: str) -> None:
@@ -246,7 +287,8 @@ async def done(tx: Tx, key: str) -> None:
 
 
 async def create(tx: Tx, made: Sequence[Node], *, space: Space | None) -> None:
-    """Add nodes as they are, with their vectors in `space` or without; people who are here already stay as they are."""
+    """Add nodes as they are, with their vectors in `space` or without; people who are here already stay as they are,
+    but for those who had given up their names, who have them again."""
     await rows(tx, MERGE_PEOPLE, nodes=[_given(one, vectors=False) for one in made if one.kind == "User"])
     await rows(tx, MERGE_MARKS, nodes=[_given(one, vectors=False) for one in made if one.kind == "Lease"])
     others = [_given(one, vectors=space is not None) for one in made if one.kind not in ("User", "Lease")]

@@ -11,7 +11,8 @@ from graph_mem.store.db import Tx, row, rows
 
 UNFINISHED = """
 MATCH (p:Restoration) WHERE p.organizations IS NOT NULL
-RETURN p.key AS key, p.organizations AS organizations, p.people AS people, p.marks AS marks ORDER BY p.at, p.key
+RETURN p.key AS key, p.organizations AS organizations, p.people AS people,
+  coalesce(p.returned, []) AS returned, p.marks AS marks ORDER BY p.at, p.key
 """
 GIVE_UP = """
 MATCH (p:Restoration {key: $key})
@@ -41,18 +42,20 @@ RETURN count(*) AS removed
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A restore that did not come to its end: the organizations that it made, the people and marks it brought."""
+    """A restore that did not come to its end: the organizations that it made, the people and marks it brought, and
+    the people to whom it gave their names back."""
 
     key: str
     organizations: Sequence[str]
     people: Sequence[str]
+    returned: Sequence[str]
     marks: Sequence[str]
 
 
 async def unfinished(tx: Tx) -> list[Unfinished]:
     """Every restore that was begun here and not finished, the oldest first."""
     found = await rows(tx, UNFINISHED)
-    return [Unfinished(one["key"], one["organizations"], one["people"], one["marks"]) for one in found]
+    return [Unfinished(one["key"], one["organizations"], one["people"], one["returned"], one["marks"]) for one in found]
 
 
 async def give_up(tx: Tx, one: Unfinished) -> list[str]:

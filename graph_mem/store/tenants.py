@@ -4,6 +4,7 @@ These statements come before there is a principal, so none carries the visibilit
 the organization it works in, or is for the operator of the whole installation.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import LiteralString
 
@@ -77,7 +78,7 @@ async def list_memberships(tx: Tx) -> list[tuple[OrganizationId, UserId]]:
 
 
 HOLDS_RECORDS = """
-RETURN EXISTS { MATCH (n:Memory|Fact|Entity|Policy|Variable|Event WHERE n.org = $org) } AS held
+RETURN EXISTS { MATCH (n:Memory|Fact|Entity|Policy|Variable|Event|Proposal|ScratchNote WHERE n.org = $org) } AS held
 """
 
 
@@ -88,14 +89,19 @@ async def holds_records(tx: Tx, org_id: OrganizationId) -> bool:
 
 REMOVE_ORGANIZATION = """
 MATCH (o:Organization {id: $org})
-OPTIONAL MATCH (n:Client|Deal|ApiKey|Settings WHERE n.org = $org)
+OPTIONAL MATCH (n:Client|Deal|ApiKey|Settings|Trace|RunTrace|AccessEntry|Idempotency WHERE n.org = $org)
 DETACH DELETE n, o
 """
 
 
-async def remove_organization(tx: Tx, org_id: OrganizationId) -> None:
-    """Delete the organization with its clients, deals, memberships, keys and settings."""
+async def remove_organization(tx: Tx, org_id: OrganizationId, *, at: datetime) -> None:
+    """Delete the organization with its clients, deals, memberships, keys, settings and traces of empty searches.
+
+    Members who are members nowhere else give up their names, as `remove_member` has them do.
+    """
+    members = [member.user_id for member in await list_members(tx, org_id)]
     await rows(tx, REMOVE_ORGANIZATION, org=org_id)
+    await release_names(tx, members, at=at)
 
 
 MERGE_MEMBER = """
@@ -154,11 +160,17 @@ REMOVE k.hash
 DELETE m, a
 """
 
-RELEASE_NAME = """
-MATCH (u:User {id: $user}) WHERE NOT EXISTS { (u)-[:MEMBER_OF]->() }
+RELEASE_NAMES = """
+UNWIND $users AS id
+MATCH (u:User {id: id}) WHERE u.name IS NOT NULL AND NOT EXISTS { (u)-[:MEMBER_OF]->() }
 SET u.formerName = u.name, u.removedAt = $at
 REMOVE u.name
 """
+
+
+async def release_names(tx: Tx, users: Sequence[str], *, at: datetime) -> None:
+    """Have those of `users` who are members nowhere give up their names."""
+    await rows(tx, RELEASE_NAMES, users=users, at=ms(at))
 
 
 async def remove_member(tx: Tx, *, org_id: OrganizationId, user_id: UserId, at: datetime) -> None:
@@ -168,7 +180,7 @@ async def remove_member(tx: Tx, *, org_id: OrganizationId, user_id: UserId, at: 
     takes it next is somebody else and inherits no private partition.
     """
     await rows(tx, REMOVE_MEMBER, org=org_id, user=user_id, at=ms(at))
-    await rows(tx, RELEASE_NAME, user=user_id, at=ms(at))
+    await release_names(tx, [user_id], at=at)
 
 
 MERGE_CLIENT = """

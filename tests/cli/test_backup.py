@@ -30,8 +30,13 @@ def test_an_organization_is_exported_and_not_restored_over_itself(
         run("export", file, "--org", "nobody")
     answer = json.loads(run("export", file, "--org", name, "--json"))
     assert (answer["organizations"], answer["edges"], answer["restarted"]) == ([name], 1, 0)
+    assert f"Restored {name}: 2 nodes" in run("restore", file), "an organization that holds nothing gives way"
+    run("assign", "create", "--org", name, "--user", f"owner@{name}", "--client", "Acme")
     with pytest.raises(AlreadyThere, match=name):
         run("restore", file)
+    run("assign", "remove", "--org", name, "--user", f"owner@{name}", "--client", "Acme")
+    run("org", "remove", "--org", name)
+    run("restore", file)
     for given in (("restore",), ("restore", file, "--discard")):
         with pytest.raises(InvalidInput, match="either an archive to restore or --discard"):
             run(*given)

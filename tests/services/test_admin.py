@@ -197,6 +197,12 @@ async def test_empty_organization_is_removed_with_all_that_names_it(desk: Desk) 
         desk, organization=org, user=user, role=Role.OWNER, client="Acme", deal="Renewal"
     )
     key = await admin.create_key(desk, organization=org, user=user, name="ci")
+    elsewhere = await admin.create_organization(desk, name=fresh(), owner=(second := fresh()))
+    await admin.save_member(desk, organization=org, user=second, role=Role.MEMBER)
+    await admin.remove_organization(desk, organization=org)
+    again = await admin.create_organization(desk, name=org, owner=user)
+    assert again.user_id != made.user_id, "the name of somebody who is a member nowhere is free"
+    assert await identity.principal(desk, org_id=elsewhere.org_id, user_id=elsewhere.user_id)
     await admin.remove_organization(desk, organization=org)
     assert await identity.principal(desk, org_id=made.org_id, user_id=made.user_id) is None
     assert await identity.api_key(desk, key_hash=secret_hash(key.secret)) is None

@@ -12,11 +12,24 @@ from typing import Any
 import pytest
 
 from graph_mem.core.archive import Edge, Node
+from graph_mem.core.model import Role
 from graph_mem.core.retrieval import Query
 from graph_mem.core.vectors import FIRST, Placed, Source
 from graph_mem.errors import AlreadyThere, ArchiveDamaged, ArchiveUnsupported, Conflict, InvalidInput
 from graph_mem.local import archive
-from graph_mem.services import Deps, capture, discards, erasure, exports, facts, recall, restores, utc_now
+from graph_mem.services import (
+    Deps,
+    admin,
+    capture,
+    discards,
+    erasure,
+    exports,
+    facts,
+    identity,
+    recall,
+    restores,
+    utc_now,
+)
 from graph_mem.services.capture import NewMemory
 from graph_mem.services.facts import NewFact
 from graph_mem.store import archives
@@ -268,9 +281,113 @@ async def test_a_name_that_somebody_else_has_by_now_is_refused(deps: Deps, tmp_p
     file = tmp_path / "archive.gz"
     await exports.export(deps, file, organization=org.name, model=MODEL)
     await wipe(deps.db, org.id)
-    await deps.db.run("CREATE (:User {id: $id, name: $name})", id=deps.new_id("usr"), name=f"owner@{org.name}")
+    other = await company(deps)
+    await admin.save_member(deps, organization=other.name, user=f"owner@{org.name}", role=Role.MEMBER)
     with pytest.raises(AlreadyThere, match=f"owner@{org.name}"):
         await restores.restore(deps, file, model=MODEL)
+
+
+async def test_an_organization_that_holds_nothing_gives_way_to_its_namesake_of_the_archive(
+    deps: Deps, tmp_path: Path
+) -> None:
+    org, file = await company(deps), tmp_path / "archive.gz"
+    await captured(deps, org, "The lift is out of order.")
+    await exports.export(deps, file, organization=org.name, model=MODEL)
+    before = await whole(deps.db, org.id)
+    await wipe(deps.db, org.id)
+    owner = f"owner@{org.name}"
+    fresh = await admin.create_organization(deps, name=org.name, owner=owner)
+    await restores.restore(deps, file, model=MODEL)
+    assert await whole(deps.db, org.id) == before
+    assert await whole(deps.db, fresh.org_id) == ([], [])
+    assert await identity.principal(deps, org_id=fresh.org_id, user_id=fresh.user_id) is None
+    again = await admin.ensure_principal(deps, organization=org.name, user=owner, role=Role.OWNER)
+    assert (again.org_id, again.user_id) == (org.id, org.owner.user_id), "`up` goes on with the archived owner"
+
+
+async def test_an_organization_that_was_exported_empty_gives_way_to_itself(deps: Deps, tmp_path: Path) -> None:
+    org, file = await company(deps), tmp_path / "archive.gz"
+    await exports.export(deps, file, organization=org.name, model=MODEL)
+    before = await whole(deps.db, org.id)
+    await restores.restore(deps, file, model=MODEL)
+    assert await whole(deps.db, org.id) == before
+    await admin.remove_organization(deps, organization=org.name)
+    await restores.restore(deps, file, model=MODEL)
+    assert await whole(deps.db, org.id) == before, "with the owner's name"
+
+
+@pytest.mark.parametrize("held", ["memory", "fact", "client", "key", "trace", "elsewhere"])
+async def test_what_holds_anything_does_not_give_way(deps: Deps, tmp_path: Path, held: str) -> None:
+    org, other, file = await company(deps), await company(deps), tmp_path / "archive.gz"
+    await captured(deps, org, "The lift is out of order.")
+    await exports.export(deps, file, organization=org.name, model=MODEL)
+    await wipe(deps.db, org.id)
+    owner = f"owner@{org.name}"
+    made = await admin.create_organization(deps, name=org.name, owner=owner)
+    here = replace(org, id=made.org_id, owner=replace(org.owner, org_id=made.org_id, user_id=made.user_id))
+    match held:
+        case "memory":
+            await captured(deps, here, "It is of value.")
+        case "fact":
+            await said(deps, here, "Northwind pays 185.")
+        case "client":
+            await here.member("agent", Role.AGENT, client="Acme")
+        case "key":
+            await admin.create_key(deps, organization=here.name, user=owner, name="ci")
+        case "trace":
+            await recall.search_page(deps, here.owner, Query("What is of value?"), first=3)
+            await deps.traces.flush()
+        case _:
+            await admin.save_member(deps, organization=other.name, user=owner, role=Role.MEMBER)
+    there = await whole(deps.db, here.id)
+    with pytest.raises(AlreadyThere, match="`graph-mem org remove --org NAME`"):
+        await restores.restore(deps, file, model=MODEL)
+    assert await whole(deps.db, here.id) == there
+    if held in ("memory", "fact"):
+        with pytest.raises(Conflict):
+            await admin.remove_organization(deps, organization=here.name)
+    else:
+        await admin.remove_organization(deps, organization=here.name)
+        assert (await whole(deps.db, here.id)) == ([], [])
+    if held == "elsewhere":
+        with pytest.raises(AlreadyThere, match=f"already: {owner}"):
+            await restores.restore(deps, file, model=MODEL)
+
+
+async def test_an_organization_that_a_restore_is_bringing_does_not_give_way_to_another_archive(
+    deps: Deps, org: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = tmp_path / "one.gz", tmp_path / "two.gz"
+    await exports.export(deps, one, organization=org.name, model=MODEL)
+    await captured(deps, org, "The lift is out of order.")
+    await exports.export(deps, two, organization=org.name, model=MODEL)
+    before = await whole(deps.db, org.id)
+    await wipe(deps.db, org.id)
+    monkeypatch.setattr(restores, "_BATCH", 1)
+    with monkeypatch.context() as patch:
+        killed_after(patch, archives, "create", 1)
+        with pytest.raises(Killed):
+            await restores.restore(deps, two, model=MODEL)
+    with pytest.raises(AlreadyThere, match=org.name):
+        await restores.restore(deps, one, model=MODEL)
+    await restores.restore(deps, two, model=MODEL)
+    assert await whole(deps.db, org.id) == before
+
+
+async def test_a_name_that_a_discarded_restore_gave_back_is_free_again(
+    deps: Deps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    org, file = await company(deps), tmp_path / "archive.gz"
+    await exports.export(deps, file, organization=org.name, model=MODEL)
+    await admin.remove_organization(deps, organization=org.name)
+    monkeypatch.setattr(restores, "_BATCH", 1)
+    with monkeypatch.context() as patch:
+        killed_after(patch, archives, "connect", 2)
+        with pytest.raises(Killed):
+            await restores.restore(deps, file, model=MODEL)
+    await discards.discard(deps)
+    fresh = await admin.create_organization(deps, name=org.name, owner=f"owner@{org.name}")
+    assert fresh.user_id != org.owner.user_id, "whoever takes the name is somebody else"
 
 
 async def test_what_is_erased_meanwhile_is_in_no_archive_and_no_spool(
