@@ -11,7 +11,7 @@ from pathlib import Path
 
 from graph_mem.errors import SetupError
 from graph_mem.local.home import Home
-from graph_mem.local.secrets import keep_secret
+from graph_mem.local.secrets import keep_secret, private_folder
 from graph_mem.local.swap import settle
 
 PATIENCE_S = 2.0
@@ -50,7 +50,7 @@ class DataFolder:
 
         Errors: SetupError naming the process that does already.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
+        private_folder(self.root)
         with self._lock.open("a+") as file:
             if not wait_for_lock(file.fileno()):
                 raise SetupError(f"{self.root} is in use by process {self._pid()}; `graph-mem down` stops it.")

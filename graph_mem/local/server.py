@@ -18,6 +18,7 @@ from graph_mem.local.artifacts import Artifact, Cache, Lock, exclusive
 from graph_mem.local.conf import LOOPBACK, Memory, Ports, read_ports, render
 from graph_mem.local.home import DATABASE, SERVER_CLASS, Address, Home, has_ended, stop_process
 from graph_mem.local.java import Java
+from graph_mem.local.secrets import private_folder
 
 FOLDERS = ("conf", "data", "import", "lib", "licenses", "logs", "plugins", "run")
 START_TIMEOUT_S = 180.0
@@ -64,6 +65,7 @@ class LocalServer:
         Errors: SetupError, ChecksumMismatch as `Cache.ensure`.
         """
         self._engine.cache.ensure(self._engine.artifacts())
+        private_folder(self.home.path)
         for folder in FOLDERS:
             (self.home.path / folder).mkdir(parents=True, exist_ok=True)
         self._link("lib", self._engine.lock.of("lib"))

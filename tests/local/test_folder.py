@@ -48,6 +48,24 @@ def test_a_killed_instance_leaves_its_folder_free(tmp_path: Path) -> None:
         assert folder.announced() is None
 
 
+@pytest.mark.parametrize("before", [None, 0o755, 0o777])
+def test_the_folder_is_for_its_user_only_from_now_on(tmp_path: Path, before: int | None) -> None:
+    root = tmp_path / "of" / "mine"
+    if before is not None:
+        root.mkdir(parents=True)
+        root.chmod(before)
+    with DataFolder(root).hold():
+        assert stat.S_IMODE(root.stat().st_mode) == 0o700
+    assert keep_secret(tmp_path / "other" / "secret")
+    assert stat.S_IMODE((tmp_path / "other").stat().st_mode) == 0o700
+
+
+def test_a_folder_that_all_share_stays_shared(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    with DataFolder(tmp_path).hold():
+        assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o1777
+
+
 def test_all_who_ask_for_a_secret_at_once_get_the_same(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         found = set(pool.map(lambda _: keep_secret(tmp_path / "secret"), range(32)))

@@ -100,6 +100,10 @@ def test_the_password_is_made_once_and_readable_by_its_user_only(survivor: Survi
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
+def test_its_home_is_for_its_user_only(survivor: Survivor) -> None:
+    assert stat.S_IMODE(survivor.server.home.path.stat().st_mode) == 0o700
+
+
 def test_a_server_that_runs_already_is_taken_over(survivor: Survivor, offline: Engine) -> None:
     process = survivor.server.home.process()
     assert LocalServer(survivor.server.home.path, offline).start(FREE) == survivor.after
