@@ -1,6 +1,7 @@
 """`export` and `restore`: organizations in a file, while the service runs."""
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -13,7 +14,7 @@ from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
 from graph_mem.cli.people import Desk
 from graph_mem.config import Settings
 from graph_mem.core.vectors import Placed
-from graph_mem.errors import InvalidInput
+from graph_mem.errors import InvalidInput, SetupError
 
 commands = typer.Typer()
 
@@ -40,7 +41,12 @@ def export(
             desk, target.absolute(), organization=organization, model=model, vectors=not without_vectors
         )
 
-    done = _with_database(complete(settings_for(data_dir)), work)
+    try:
+        done = _with_database(complete(settings_for(data_dir)), work)
+    except sqlite3.Error as problem:
+        raise SetupError(
+            f"{target}.partial cannot be used ({problem}); remove it, or export to another file."
+        ) from None
     names = list(done.header.organizations.values())
     document = {
         "file": str(target),

@@ -79,10 +79,14 @@ def settings_for(data_dir: Path | None = None, **chosen: Any) -> Settings:
         raise SetupError("; ".join(places)) from None
 
 
+def write_error(problem: GraphMemError) -> None:
+    """The error as programs read it."""
+    print(json.dumps({"error": {"code": problem.code, "message": problem.message}}), flush=True)
+
+
 def fail(problem: GraphMemError, *, as_json: bool) -> None:
     """Answer with the error and end with status 1."""
     if as_json:
-        document = {"error": {"code": problem.code, "message": problem.message}}
-        print(json.dumps(document), flush=True)
+        write_error(problem)
     Console(stderr=True).print(Harmless(Text.assemble((problem.code, "red"), " ", problem.message)))
     sys.exit(1)

@@ -1,0 +1,89 @@
+"""How every command ends that cannot do what it was asked: a sentence for people, one document for programs."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph_mem.cli import main
+from graph_mem.local.home import Address
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def here(neo4j_address: Address, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An environment that names the Neo4j of this run and a data folder."""
+    monkeypatch.setenv("GRAPH_MEM_NEO4J_URI", neo4j_address.uri)
+    monkeypatch.setenv("GRAPH_MEM_NEO4J_USER", neo4j_address.user)
+    monkeypatch.setenv("GRAPH_MEM_NEO4J_PASSWORD", neo4j_address.password)
+    monkeypatch.setenv("GRAPH_MEM_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.delenv("GRAPH_MEM_JWT_SECRET", raising=False)
+
+
+def ended(monkeypatch: pytest.MonkeyPatch, *command: str) -> Any:
+    """The status with which the command ends."""
+    monkeypatch.setattr(sys, "argv", ["graph-mem", *command])
+    with pytest.raises(SystemExit) as end:
+        main()
+    return end.value.code
+
+
+def document(capsys: Captured) -> Any:
+    return json.loads(capsys.readouterr().out.splitlines()[-1])["error"]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("org", "create", "X"), "--owner"),
+        (("key", "revoke", "k"), "--org"),
+        (("token", "--org", "o", "--user", "u", "--role", "king"), "king"),
+        (("org", "invent"), "invent"),
+        (("reembed",), "MODEL"),
+        (("reembed", "m", "--dimension", "many"), "--dimension"),
+        (("status", "--no-such-option"), "--no-such-option"),
+        (("no-such-command",), "no-such-command"),
+    ],
+)
+def test_a_usage_error_is_one_document_for_programs_and_ends_as_before(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured, command: tuple[str, ...], said: str
+) -> None:
+    assert ended(monkeypatch, *command) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, "Usage:" in shown.err) == ("", True)
+    assert ended(monkeypatch, *command, "--json") == 2
+    error = document(capsys)
+    assert (error["code"], said in error["message"]) == ("BAD_USER_INPUT", True)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        (("export", "FOLDER/nope/x.gz"), "FOLDER/nope/x.gz.partial"),
+        (("up", "--data-dir", "FOLDER/file/x"), "FOLDER/file/x"),
+        (("up", "--data-dir", "/proc/x"), "/proc/x"),
+        (("token", "--org", "o", "--user", "u", "--role", "owner", "--data-dir", "/proc/x"), "/proc/x"),
+    ],
+)
+def test_what_the_system_refuses_is_said_with_its_path_and_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured, tmp_path: Path, command: tuple[str, ...], path: str
+) -> None:
+    (tmp_path / "file").touch()
+    asked = [part.replace("FOLDER", str(tmp_path)) for part in command]
+    assert ended(monkeypatch, *asked, "--json") == 1
+    error = document(capsys)
+    assert error["code"] == "SETUP"
+    assert error["message"].startswith(f"{path.replace('FOLDER', str(tmp_path))}: ")
+    assert ended(monkeypatch, *asked) == 1
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("here")
+def test_a_spool_that_is_none_is_said(monkeypatch: pytest.MonkeyPatch, capsys: Captured, tmp_path: Path) -> None:
+    (tmp_path / "x.gz.partial").write_text("This was never a spool, and is longer than nothing." * 100)
+    assert ended(monkeypatch, "export", str(tmp_path / "x.gz"), "--json") == 1
+    assert "x.gz.partial cannot be used" in document(capsys)["message"]
