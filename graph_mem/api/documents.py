@@ -1,4 +1,4 @@
-"""Trusted documents: operations that the owner of a client has committed, named by the SHA-256 of their text."""
+"""Trusted documents: operations that the owner of a client has committed, named by the SHA-256 of their bytes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ PERSISTED_QUERY_NOT_FOUND = "PERSISTED_QUERY_NOT_FOUND"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Documents by the hexadecimal SHA-256 of their text: what GraphQL Code Generator's `persistedDocuments` writes."""
+    """Documents by the hexadecimal SHA-256 of their UTF-8, as GraphQL Code Generator's `persistedDocuments` has them."""
 
     documents: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -43,6 +43,6 @@ def load_manifest(path: Path) -> Manifest:
 
 
 def render_manifest(folder: Path) -> bytes:
-    """The manifest of every `*.graphql` file in `folder`: one document a file, in order of name."""
-    texts = [path.read_text("utf-8").strip() for path in sorted(folder.glob("*.graphql"))]
+    """The manifest of every `*.graphql` file in `folder`: one document a file, byte for byte, in order of name."""
+    texts = [path.read_bytes().decode() for path in sorted(folder.glob("*.graphql"))]
     return orjson.dumps({digest(text): text for text in texts}, option=orjson.OPT_INDENT_2) + b"\n"

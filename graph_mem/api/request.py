@@ -147,7 +147,8 @@ def parse_operation(value: object, *, manifest: Manifest, policy: DocumentPolicy
 
 def _document(body: Mapping[str, object], extensions: Mapping[str, Any], manifest: Manifest) -> str:
     text = cast("str | None", _member(body, "query", str, "a string"))
-    wanted = cast("str | None", _member(body, "documentId", str, "a string")) or _apollo_hash(extensions)
+    named = cast("str | None", _member(body, "documentId", str, "a string"))
+    wanted = named or _apollo_hash(extensions)
     if wanted is None:
         if not text:
             raise Refused(422, "`query` or `documentId` is missing.")
@@ -158,7 +159,9 @@ def _document(body: Mapping[str, object], extensions: Mapping[str, Any], manifes
         return text
     found = manifest.find(wanted)
     if found is None:
-        raise Refused(422, "PersistedQueryNotFound", code=PERSISTED_QUERY_NOT_FOUND)
+        # Apollo's clients know the answer by these very words
+        said = "No trusted document has this `documentId`." if named else "PersistedQueryNotFound"
+        raise Refused(422, said, code=PERSISTED_QUERY_NOT_FOUND)
     return found
 
 

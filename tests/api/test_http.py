@@ -205,6 +205,11 @@ async def test_unknown_document_is_not_found(live: Live) -> None:
     body = {"documentId": "sha256:" + "0" * 64}
     answer = await live.http.post("/graphql", json=body, headers=await live.headers())
     assert (answer.status_code, code_of(answer)) == (422, "PERSISTED_QUERY_NOT_FOUND")
+    assert "documentId" in answer.json()["errors"][0]["message"]
+    body = {"extensions": {"persistedQuery": {"version": 1, "sha256Hash": "0" * 64}}}
+    answer = await live.http.post("/graphql", json=body, headers=await live.headers())
+    assert (answer.status_code, code_of(answer)) == (422, "PERSISTED_QUERY_NOT_FOUND")
+    assert answer.json()["errors"][0]["message"] == "PersistedQueryNotFound"
 
 
 async def test_document_that_does_not_have_its_hash_is_refused(live: Live) -> None:

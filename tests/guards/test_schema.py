@@ -1,6 +1,7 @@
 """The API is what was promised, what is committed, and described."""
 
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from graphql import (
     is_specified_scalar_type,
 )
 
-from graph_mem.api.documents import render_manifest
+from graph_mem.api.documents import load_manifest, render_manifest
 from graph_mem.api.schema import OPERATIONS, SDL, make_schema
 
 HERE = Path(__file__).parent
@@ -34,6 +35,12 @@ def test_the_committed_schema_is_the_printed_one() -> None:
 
 def test_the_committed_manifest_holds_every_operation() -> None:
     assert (ROOT / OPERATIONS / "manifest.json").read_bytes() == render_manifest(ROOT / OPERATIONS)
+
+
+def test_a_document_is_named_by_the_bytes_of_its_file() -> None:
+    files = [path.read_bytes() for path in (ROOT / OPERATIONS).glob("*.graphql")]
+    manifest = load_manifest(ROOT / OPERATIONS / "manifest.json")
+    assert manifest.documents == {sha256(content).hexdigest(): content.decode() for content in files}
 
 
 def test_the_schema_contains_the_contract(schema: GraphQLSchema) -> None:
