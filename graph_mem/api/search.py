@@ -43,7 +43,7 @@ class Leg:
 
 @strawberry.type(description="Every number that made the rank.")
 class Score:
-    final: float = strawberry.field(description="What it is ranked by.")
+    final: float = strawberry.field(description="What it is ranked by, before variety and sources.")
     fused: float = strawberry.field(description="Both legs and the graph together, 0..1; the tier is judged by it.")
     lexical: float | None = strawberry.field(description="The share of words, 0..1; null if they did not match.")
     vector: float | None = strawberry.field(description="The share of meaning, 0..1; null if it was not near enough.")
@@ -122,7 +122,11 @@ class SearchHit:
 
 @strawberry.type(description="A page of results, with the account of how it came to be.")
 class SearchPage:
-    hits: list[SearchHit] = strawberry.field(description="Best first.")
+    hits: list[SearchHit] = strawberry.field(
+        description="By `rank`. That is by `score.final`, an own record no less than shared ones of equal relevance;"
+        " but a look-alike of a better result waits (`mmrLambda`), and at the end of the first page a source not on it"
+        " yet goes before a near equal (`sourceShare`). So `final` need not fall from one to the next."
+    )
     page_info: PageInfo = strawberry.field(description="Where this page stands in the ranking.")
     mode: RetrievalMode = strawberry.field(description="Which legs the answer stands on.")
     degraded_reason: str | None = strawberry.field(description="Why the mode is not HYBRID.")

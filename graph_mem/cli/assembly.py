@@ -1,11 +1,12 @@
 """Assembles a context, or shows one that a run saw, for the commands of that name."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import typer
 
 from graph_mem import app
 from graph_mem.cli.acting import enrolled
+from graph_mem.cli.documents import as_object
 from graph_mem.cli.output import Output
 from graph_mem.config import Settings
 from graph_mem.core.retrieval import ScopeName
@@ -93,8 +94,8 @@ def _account(trace: RunTrace) -> dict[str, object]:
         "used": trace.used,
         "overBudget": trace.over_budget,
         "prefixHash": trace.prefix_hash,
-        "policies": [asdict(ref) for ref in trace.policies],
-        "variables": [asdict(ref) for ref in trace.variables],
+        "policies": [as_object(ref) for ref in trace.policies],
+        "variables": [as_object(ref) for ref in trace.variables],
         "pins": [{"pinId": pin.pin.id, "memoryId": pin.memory_id, "truncated": bool(pin.cut)} for pin in trace.pins],
         "absentPins": [{"pinId": one.pin.id, "reason": one.reason.value} for one in trace.absent],
         "tailRecordIds": list(trace.tail_record_ids),

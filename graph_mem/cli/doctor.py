@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import socket
 from collections.abc import AsyncGenerator, Generator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from graph_mem.cli.access import complete, open_database
+from graph_mem.cli.documents import as_object
 from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
 from graph_mem.config import Settings
 from graph_mem.errors import GraphMemError, PortInUse, SetupError
@@ -51,7 +52,7 @@ def doctor(as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
     """Look at everything an instance needs; status 1 if something is broken."""
     output, settings = Output(as_json=as_json), settings_for(data_dir)
     findings = [*examine_machine(settings), *asyncio.run(collect(settings))]
-    document = {"findings": [asdict(finding) for finding in findings]}
+    document = {"findings": [as_object(finding) for finding in findings]}
     output.show(document, as_table(findings))
     if any(finding.state is State.BROKEN for finding in findings):
         raise typer.Exit(1)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from rich.table import Column, Table
 
 from graph_mem.cli.access import LOCAL_ORGANIZATION, LOCAL_USER, OrganizationOption, UserOption
 from graph_mem.cli.acting import as_user
+from graph_mem.cli.documents import as_object
 from graph_mem.cli.output import DataDirOption, JsonOption, Output
 from graph_mem.core.model import Fact, Page, Principal, Record
 from graph_mem.core.proposals import Decision, Proposal, ProposalKind, ProposalState
@@ -82,7 +82,7 @@ def review(
             return [_proposal(one) for one in found], reviewing.table(found, things)
         done = await reviewing.ask(deps, who, found, Console(markup=False), typer.prompt)
         decided = [one for one in done if one.done]
-        return [asdict(one) for one in done], f"{len(decided)} decided, {len(found) - len(decided)} left"
+        return [as_object(one) for one in done], f"{len(decided)} decided, {len(found) - len(decided)} left"
 
     output.show(*as_user(work, organization=organization, user=user, data_dir=data_dir))
 
@@ -171,7 +171,7 @@ def trust(
         table.add_row(
             count.kind.value, count.shape, str(count.kept), str(count.reverted), "yes" if one.auto_keep else "no"
         )
-    Output(as_json=as_json).show([{**asdict(one.count), "autoKeep": one.auto_keep} for one in found], table)
+    Output(as_json=as_json).show([{**as_object(one.count), "autoKeep": one.auto_keep} for one in found], table)
 
 
 @commands.command()
@@ -254,7 +254,8 @@ def erase(
 
 @commands.command("export-pairs")
 def export_pairs(
-    to: Annotated[Path, typer.Argument(dir_okay=False, help="File to write, JSON Lines.", metavar="FILE")],
+    to: Annotated[Path, typer.Argument(dir_okay=False, help="A new file: JSON Lines.", metavar="FILE")],
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite the file if there is one.")] = False,
     organization: OrganizationOption = LOCAL_ORGANIZATION,
     user: UserOption = LOCAL_USER,
     as_json: JsonOption = False,
@@ -266,8 +267,17 @@ def export_pairs(
     async def work(deps: Deps, who: Principal) -> list[str]:
         config = await deps.settings.lifecycle(who.org_id)
         found = service.pairs(deps, who, promoted_label=config.promote_to)
-        return [json.dumps(asdict(one), ensure_ascii=False) async for one in found]
+        return [json.dumps(as_object(one), ensure_ascii=False) async for one in found]
 
+    def there() -> InvalidInput:
+        return InvalidInput(f"{to} exists already; --replace overwrites it.", path=("FILE",))
+
+    if to.exists() and not replace:
+        raise there()
     lines = as_user(work, organization=organization, user=user, data_dir=data_dir)
-    to.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    try:
+        with to.open("w" if replace else "x", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
+    except FileExistsError:
+        raise there() from None
     Output(as_json=as_json).show({"pairs": len(lines), "file": str(to)}, f"{len(lines)} pairs in {to}")

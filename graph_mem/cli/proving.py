@@ -3,12 +3,13 @@
 import gzip
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from graph_mem.cli.documents import as_object
 from graph_mem.services import Deps, erasure
 from graph_mem.services.erasure import Erased
 from graph_mem.store.remnants import Remnant
@@ -88,14 +89,14 @@ def shown(done: Erased | None, proof: Proof | None) -> tuple[dict[str, object], 
     views: list[RenderableType] = []
     if done is not None:
         document |= {"erasedIds": list(done.ids), "counts": done.counts, "dryRun": done.dry_run}
-        document |= {"elsewhere": [asdict(one) for one in done.elsewhere]}
+        document |= {"elsewhere": [as_object(one) for one in done.elsewhere]}
         counts = Table("what", "would be touched" if done.dry_run else "touched")
         for name, number in done.counts.items():
             counts.add_row(name, str(number))
         views += [counts, f"{'Would erase' if done.dry_run else 'Erased'} {', '.join(done.ids)}"]
         views += [f"{one.what} {one.id} says the same, as `{one.property}`, and stays" for one in done.elsewhere]
     if proof is not None:
-        document |= {"proof": {**asdict(proof), "clean": proof.clean}}
+        document |= {"proof": {**as_object(proof), "clean": proof.clean}}
         views.append(_verdict(proof))
     return document, Group(*views)
 

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from itertools import pairwise
 from textwrap import shorten
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from rich.text import Text
 
 from graph_mem import app
 from graph_mem.cli.acting import enrolled
+from graph_mem.cli.documents import as_object
 from graph_mem.cli.output import Output
 from graph_mem.config import Settings
 from graph_mem.core.fitting import Fit
@@ -55,6 +57,13 @@ async def show_results(settings: Settings, asked: Asked, output: Output) -> None
         f" {trace.pending} pending; {trace.took_ms:.0f} ms; trace {trace.id}"
     )
     output.show(_document(page), _table(page))
+    if not falls([hit.score.final for hit in page.hits]):
+        output.note(f"The order weighs variety and sources beside the score; see trace {trace.id}")
+
+
+def falls(scores: Sequence[float]) -> bool:
+    """Whether none of the scores is above the one before it, as they are shown."""
+    return all(round(before, 3) >= round(after, 3) for before, after in pairwise(scores))
 
 
 def _document(page: SearchPage) -> dict[str, object]:
@@ -67,7 +76,7 @@ def _document(page: SearchPage) -> dict[str, object]:
                 "rank": hit.rank,
                 "id": hit.record.id,
                 "tier": hit.tier.value,
-                "score": asdict(hit.score),
+                "score": as_object(hit.score),
                 "snippet": hit.snippet,
             }
             for hit in page.hits
@@ -144,10 +153,10 @@ def _fit_document(found: Fit) -> dict[str, object]:
             "tierHigh": config.tier_high,
             "tierStandard": config.tier_standard,
         },
-        "before": asdict(found.before),
-        "after": asdict(found.after),
-        "trials": [{"lexicalWeight": trial.lexical_weight, **asdict(trial.figures)} for trial in found.trials],
-        "tiers": {name: asdict(figures) for name, figures in found.tiers.items()},
+        "before": as_object(found.before),
+        "after": as_object(found.after),
+        "trials": [{"lexicalWeight": trial.lexical_weight, **as_object(trial.figures)} for trial in found.trials],
+        "tiers": {name: as_object(figures) for name, figures in found.tiers.items()},
     }
 
 

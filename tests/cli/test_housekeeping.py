@@ -118,3 +118,8 @@ def test_the_cycle_runs_on_demand_and_kept_knowledge_becomes_pairs(run: Any, tmp
         "source": id,
         "kind": "fact",
     }
+    with pytest.raises(InvalidInput, match="exists already"):
+        run("export-pairs", str(tmp_path / "pairs.jsonl"))
+    assert (tmp_path / "pairs.jsonl").read_text().splitlines() == [line]
+    run("export-pairs", str(tmp_path / "pairs.jsonl"), "--replace")
+    assert (tmp_path / "pairs.jsonl").read_text().splitlines() == [line]
