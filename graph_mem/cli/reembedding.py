@@ -10,6 +10,7 @@ from graph_mem.cli.access import complete, open_database, require_suitable
 from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
 from graph_mem.cli.people import Desk
 from graph_mem.config import Settings
+from graph_mem.errors import InvalidInput
 
 commands = typer.Typer()
 
@@ -37,12 +38,16 @@ def reembed(
         }
     )
 
+    if model == "openai" and None in (chosen.embedder_url, chosen.embedder_model):
+        raise InvalidInput("MODEL `openai` needs --url and --endpoint-model.", path=("MODEL",))
+
     async def main(known: Settings) -> vectorings.Moved:
         wanted = app.source_of(chosen)
         embedder = app.embedder_of(chosen, wanted)
         embedder.start()
         try:
             await require_suitable(known)
+            await vectorings.require_usable(embedder)
             await app.prepare(known)
             async with open_database(known) as database:
                 return await vectorings.reembed(

@@ -140,7 +140,10 @@ def _profile_of_name(name: str, dimension: int | None) -> ModelProfile:
     if dimension is None and family is not None:
         dimension = next((size for mark, size in family.dimensions if mark in lowered), None)
     if dimension is None:
-        raise SetupError(f"The dimension of the embedding model {name!r} is not known: configure it.")
+        raise SetupError(
+            f"graph-mem does not know the embedding model {name!r}: say the dimension of its vectors by --dimension,"
+            " or GRAPH_MEM_EMBEDDER_DIMENSION."
+        )
     if family is None:
         return ModelProfile(name=name, dimension=dimension)
     return ModelProfile(

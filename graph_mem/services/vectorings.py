@@ -10,8 +10,8 @@ from functools import partial
 
 from graph_mem.core.retrieval import RetrievalConfig
 from graph_mem.core.vectors import FIRST, Placed, Source, Space, Vectorings, other
-from graph_mem.errors import Conflict, DatabaseUnavailable, EmbedderUnavailable, OperationTimeout
-from graph_mem.models.embedder import Embedder
+from graph_mem.errors import Conflict, DatabaseUnavailable, EmbedderUnavailable, OperationTimeout, SetupError
+from graph_mem.models.embedder import EMBEDDING_ERRORS, PROBE, Embedder
 from graph_mem.models.embedders import Embedders
 from graph_mem.models.profile import ModelProfile
 from graph_mem.services.admin import AdminDeps
@@ -107,6 +107,19 @@ class _Move:
     tell: Callable[[int], None]
 
 
+async def require_usable(embedder: Embedder) -> None:
+    """Have the model embed one text before anything is written.
+
+    Errors: SetupError naming the model and what is wrong with it.
+    """
+    try:
+        await embedder.passages([PROBE])
+    except EMBEDDING_ERRORS as error:
+        raise SetupError(
+            f"The embedding model {embedder.profile.name!r} cannot be used, and nothing was changed: {error.message}"
+        ) from error
+
+
 async def reembed(
     deps: AdminDeps,
     embedder: Embedder,
@@ -122,8 +135,10 @@ async def reembed(
     processes ask the new one, and the old one goes. Broken off anywhere, it is run again and goes on. `known` is in
     force where no model ever was moved; `tell` hears how many were embedded so far.
 
-    Errors: Conflict if another run is at work.
+    Errors: SetupError, with nothing changed, if the model gives no vector of its dimension; Conflict if another run is
+    at work.
     """
+    await require_usable(embedder)
     move = _Move(deps, embedder, wanted, deps.new_id("job"), pace, tell)
     await _hold(move)
     try:

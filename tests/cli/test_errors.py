@@ -83,6 +83,32 @@ def test_what_the_system_refuses_is_said_with_its_path_and_no_traceback(
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (
+            ("nope/none",),
+            "does not know the embedding model 'nope/none': say the dimension of its vectors by --dimension",
+        ),
+        (
+            ("nope/none", "--dimension", "384"),
+            "The embedding model 'nope/none' cannot be used, and nothing was changed",
+        ),
+        (("openai",), "needs --url and --endpoint-model"),
+        (
+            ("openai", "--url", "http://127.0.0.1:9", "--endpoint-model", "text-embedding-3-small"),
+            "The embedding model 'text-embedding-3-small' cannot be used, and nothing was changed: ",
+        ),
+    ],
+)
+def test_a_model_that_cannot_be_used_is_not_moved_to(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured, command: tuple[str, ...], said: str
+) -> None:
+    assert ended(monkeypatch, "reembed", *command, "--json") == 1
+    assert said in document(capsys)["message"]
+
+
+@pytest.mark.usefixtures("here")
 def test_a_spool_that_is_none_is_said(monkeypatch: pytest.MonkeyPatch, capsys: Captured, tmp_path: Path) -> None:
     (tmp_path / "x.gz.partial").write_text("This was never a spool, and is longer than nothing." * 100)
     assert ended(monkeypatch, "export", str(tmp_path / "x.gz"), "--json") == 1

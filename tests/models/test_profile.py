@@ -31,7 +31,7 @@ def test_families_are_known_by_name(model: str, dimension: int, query: str, pass
 
 
 def test_an_unknown_model_needs_its_dimension() -> None:
-    with pytest.raises(SetupError, match="dimension of the embedding model 'acme/embed' is not known"):
+    with pytest.raises(SetupError, match="does not know the embedding model 'acme/embed': say the dimension"):
         profile_of("acme/embed")
     profile = profile_of("acme/embed", dimension=512)
     assert profile == ModelProfile(name="acme/embed", dimension=512)

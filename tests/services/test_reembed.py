@@ -12,12 +12,13 @@ import pytest
 
 from graph_mem.core.retrieval import Hit, Query, RetrievalMode
 from graph_mem.core.vectors import FIRST, SECOND, Placed, Source
-from graph_mem.errors import Conflict
+from graph_mem.errors import Conflict, SetupError
 from graph_mem.local.conf import Ports
 from graph_mem.local.home import Address
 from graph_mem.local.server import Engine, LocalServer
 from graph_mem.models.embedder import Embedder
 from graph_mem.models.embedders import Embedders
+from graph_mem.models.encoder import Encoder
 from graph_mem.services import Deps, capture, exports, facts, legs, recall, restores, vectorings
 from graph_mem.services.capture import NewMemory
 from graph_mem.services.facts import NewFact
@@ -28,7 +29,7 @@ from graph_mem.store import spaces, vectors
 from graph_mem.store.db import Database
 from graph_mem.store.migrate import migrate
 from tests.conftest import REPOSITORY
-from tests.encoders import HashEncoder
+from tests.encoders import Fault, FaultyEncoder, HashEncoder, profile
 from tests.people import Company, company, deps_on, work_off
 from tests.services.whole import wipe
 
@@ -185,6 +186,30 @@ async def test_a_move_never_loses_search_and_ends_with_everything_in_the_new_mod
         await wipe(own, org.id)
         assert (await restores.restore(one, tmp_path / "moved.gz", model=placed)).to_embed == 0
         await found_by_meaning(two, org, 3)
+
+
+@pytest.mark.parametrize("fault", [Fault.RAISES, Fault.WRONG_DIMENSION, Fault.NOT_FINITE, Fault.ZERO, None])
+async def test_a_model_that_cannot_be_used_is_refused_before_anything_is_written(
+    own: Database, fault: Fault | None
+) -> None:
+    async def everything() -> list[dict[str, object]]:
+        return [dict(row) for row in await own.run("MATCH (n) RETURN elementId(n) AS id, properties(n) AS is")]
+
+    def unloadable() -> Encoder:
+        raise SetupError("There is no such model.")
+
+    async with deps_on(own) as deps:
+        before, there = await everything(), await indexes(own)
+        broken = None if fault is None else FaultyEncoder(HashEncoder(200), fault=fault)
+        embedder = Embedder(unloadable if broken is None else lambda: broken, profile=profile(200))
+        embedder.start()
+        try:
+            with pytest.raises(SetupError, match="'hash' cannot be used, and nothing was changed: hash "):
+                await vectorings.reembed(deps, embedder, known=OLD, wanted=Source("broken", 200, "broken"))
+        finally:
+            await embedder.aclose()
+        assert await everything() == before
+        assert await indexes(own) == there
 
 
 async def test_two_moves_at_once_are_one(own: Database) -> None:
