@@ -1,5 +1,6 @@
 """What the consolidation cycle finds worth proposing. Pure: a record and its signals in, a candidate or None out."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -199,6 +200,7 @@ def _twin(one: Entity, other: Entity, *, likeness: float, why: str) -> Candidate
 
 
 _ALIKE = 0.75
+_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,14 +227,21 @@ def _core_name(name: str) -> str:
 
 
 def _likeness(one: _Named, other: _Named) -> tuple[float, str] | None:
-    """How alike two entities are named, 0.75..1, and by what; None if they are not."""
+    """How alike two entities are named, 0.75..1, and by what; None if they are not.
+
+    Of names with digits every character counts: part and order numbers that are nearly one are two.
+    """
     mine, theirs = one.name, other.name
     if not mine or not theirs:
+        return None
+    if _NUMBER.findall(mine) != _NUMBER.findall(theirs):
         return None
     if mine == theirs or mine.replace(" ", "") == theirs.replace(" ", ""):
         return 0.95, "The names differ only in spelling or legal form."
     if mine in other.aliases or theirs in one.aliases:
         return 0.95, "The name of one is an alias of the other."
+    if _NUMBER.search(mine):
+        return None
     if _initials(mine.split(), theirs.split()):
         return 0.8, "One name shortens the other."
     if min(len(mine), len(theirs)) >= 6 and mine[0] == theirs[0] and _one_slip(mine, theirs):
@@ -250,10 +259,9 @@ def _initials(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def _one_slip(one: str, other: str) -> bool:
-    """Whether one letter was replaced, left out or put in; digits are no slips, they tell things apart."""
+    """Whether one letter was replaced, left out or put in."""
     if abs(len(one) - len(other)) > 1:
         return False
     start = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     a, b = one[start:], other[start:]
-    slip = (a[1:] == b[1:]) or (a == b[1:]) or (a[1:] == b)
-    return slip and not any(c.isdigit() for c in (a[:1] + b[:1]))
+    return (a[1:] == b[1:]) or (a == b[1:]) or (a[1:] == b)

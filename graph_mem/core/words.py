@@ -21,6 +21,14 @@ _TELLING = re.compile(r"[_:./\\@+#~=&]|[^\W\d_].*\d|\d.*[^\W\d_]|[a-z][A-Z]")
 _KEPT_WHOLE = re.compile(r"[_.:]")
 _MARKS = re.compile("[\u0300-\u036f]")
 _LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ł": "l", "ı": "i", "þ": "th"})
+_LETTERS_OR_DIGITS = re.compile(r"\d+|[^\W\d_]+")
+_NUMBERED = re.compile(r"\d\D*\d")
+_DATE = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?(T[\d:.+-]+Z?)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}|[\d.,:']+")
+_YEAR = re.compile("(19|20)[0-9]{2}")
+_LONG_NUMBER = 3
+_NAMED_IN = 10_000
+"""Characters of a query in which identifiers are looked for."""
+
 _MAX_PART = 100
 """Characters of one part that are indexed; far below what Lucene takes as one term."""
 
@@ -65,6 +73,31 @@ def _plain(word: str) -> list[str]:
     if word.isascii():
         return []
     return [plain for part in _PART.findall(word) if (plain := folded(part)[:_MAX_PART]) != part.lower()]
+
+
+def identifiers(text: str) -> list[re.Pattern[str]]:
+    """What finds each part, order or error number that `text` names, however it is joined and cased: `RX-7741-Q`,
+    `48-1123`, `INV20250089`. Dates, times, ranges and plain numbers are none.
+    """
+    found: dict[str, re.Pattern[str]] = {}
+    for run in _RUN.findall(text[:_NAMED_IN]):
+        word = _EDGES.sub("", run)
+        parts = [part for joined in _PART.findall(word) for part in _LETTERS_OR_DIGITS.findall(joined)]
+        if _NUMBERED.search(word) and not _DATE.fullmatch(word) and _tells_apart(parts):
+            joined = r"[\W_]*".join(re.escape(part) for part in parts)
+            found.setdefault(word, re.compile(rf"(?<![^\W_]){joined}(?![^\W_])", re.IGNORECASE))
+    return list(found.values())
+
+
+def _tells_apart(parts: list[str]) -> bool:
+    """Digits with capitals; letters before a number of three digits or more that is no year; several such numbers."""
+    if any(part.isalpha() and part.isupper() for part in parts):
+        return True
+    numbers = [part for part in parts if part.isdecimal()]
+    long = [number for number in numbers if len(number) >= _LONG_NUMBER]
+    if len(numbers) == len(parts):
+        return len(parts) > 1 and bool(long)
+    return (parts[0].isalpha() or parts[0] == "0") and any(not _YEAR.fullmatch(number) for number in long)
 
 
 def folded(word: str) -> str:

@@ -36,7 +36,7 @@ async def try_settings(deps: Deps, principal: Principal, labelled: Sequence[Labe
 async def _judged(deps: Deps, principal: Principal, one: Labelled, config: RetrievalConfig) -> Judged:
     query = Query(one.text)
     where = await asking.where(deps, principal, query, await deps.settings.vocabulary(principal.org_id))
-    asked = Asked(query, where, depth=judging.depth(DEPTH, config), wanted=DEPTH + 1)
+    asked = Asked(query, where, depth=judging.depth(DEPTH, config), wanted=DEPTH + 1, now=deps.clock())
     harvest = await legs.run(deps, principal, asked)
     passages, shares = judging.shares(query, harvest, judging.calibration(deps))
     return Judged(passages, shares, one.relevant)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from graph_mem.core.fusion import Fused, Legs, Passage, fuse, meaning_share, words_share
@@ -14,12 +14,14 @@ from graph_mem.core.retrieval import (
     Query,
     RankingProfile,
     RetrievalConfig,
+    Tier,
     Trace,
     TracedHit,
 )
 from graph_mem.core.strength import days_between, floor_of, freshness, strength
-from graph_mem.core.text import snippet
+from graph_mem.core.text import how_many, snippet
 from graph_mem.core.vocabulary import Vocabulary
+from graph_mem.core.words import identifiers
 from graph_mem.services import Deps, asking, legs
 from graph_mem.services.legs import Asked, Harvest
 from graph_mem.store.found import Found
@@ -68,12 +70,12 @@ async def ask(deps: Deps, principal: Principal, query: Query, *, first: int) -> 
     config = await deps.settings.retrieval(principal.org_id)
     vocabulary = await deps.settings.vocabulary(principal.org_id)
     where = await asking.where(deps, principal, query, vocabulary)
-    asked = Asked(query, where, depth=depth(first, config), wanted=first + 1)
+    asked = Asked(query, where, depth=depth(first, config), wanted=first + 1, now=now)
     harvest = await legs.run(deps, principal, asked)
     units = _units(harvest)
     fusing = fuse(*shares(query, harvest, calibration(deps)), config)
     candidates = [_candidate(one, units[one.passage_id], config, vocabulary, now) for one in fusing.kept]
-    ranked = rank(candidates, config)
+    ranked, unnamed = _named_only(rank(candidates, config), units, query)
     if query.min_tier is not None:
         ranked = [one for one in ranked if one.tier.rank <= query.min_tier.rank]
     compared = ranked[: min(_LARGEST, max(_COMPARED, 2 * first))]
@@ -97,9 +99,29 @@ async def ask(deps: Deps, principal: Principal, query: Query, *, first: int) -> 
         diversified=config.mmr_lambda < 1,
         took_ms=(time.perf_counter() - started) * 1000,
         hits=_traced(placed[: max(KEPT, first)]),
-        notes=_notes(units),
+        notes=(*unnamed, *_notes(units, harvest)),
     )
     return Answer(query, where, placed, units, harvest.exhausted, trace, harvest.surroundings.places)
+
+
+def _named_only(
+    ranked: Sequence[Ranked], units: Mapping[str, Found], query: Query
+) -> tuple[list[Ranked], tuple[str, ...]]:
+    """`ranked` where nothing is HIGH that lacks every identifier of the query, and a note if anything was.
+
+    Part and order numbers that differ in a character are near in words and in meaning, and are different things.
+    """
+    named = identifiers(query.text)
+    if not named:
+        return list(ranked), ()
+    missed = {
+        one.record_id
+        for one in ranked
+        if one.tier is Tier.HIGH and not any(name.search(units[one.passage_id].content) for name in named)
+    }
+    kept = [replace(one, tier=Tier.STANDARD) if one.record_id in missed else one for one in ranked]
+    note = f"No identifier of the query stands in {how_many(len(missed), 'result')}, which would be HIGH otherwise."
+    return kept, (note,) if missed else ()
 
 
 def noted(text: str) -> str:
@@ -128,6 +150,8 @@ def shares(query: Query, harvest: Harvest, calibration: Calibration) -> tuple[li
     ]
     words = harvest.wording.words if harvest.wording else 1
     lexical = None
+    if harvest.wordless:
+        lexical = {}
     if harvest.words is not None:
         lexical = {
             one.unit_id: words_share(one.raw, words=words, units=harvest.surroundings.units) for one in harvest.words
@@ -161,7 +185,13 @@ def _candidate(fused: Fused, found: Found, config: RetrievalConfig, vocabulary: 
     )
 
 
-def _notes(units: Mapping[str, Found]) -> tuple[str, ...]:
+def _notes(units: Mapping[str, Found], harvest: Harvest) -> tuple[str, ...]:
+    over = how_many(harvest.over, "fact")
+    ended = (f"{over} that would answer held until a day that is over.",) if harvest.over else ()
+    return (*ended, *_uncentred(units))
+
+
+def _uncentred(units: Mapping[str, Found]) -> tuple[str, ...]:
     if units and all(one.signals.centrality is None for one in units.values()):
         return ("Centrality is not computed for any of these records and took no part in their strength.",)
     return ()

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from graph_mem.core.model import Principal, RecordId
 from graph_mem.core.retrieval import Leg, LegState, Query, RetrievalMode, held_then
@@ -35,18 +36,21 @@ _EMBEDDED_CHARS = 8_000
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A query with its filters resolved. `depth`: units each leg looks at, at least; `wanted`: records a full page
-    needs.
+    needs; `now`: what ended by then does not answer what is asked of today.
     """
 
     query: Query
     where: Where
     depth: int
     wanted: int
+    now: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Harvest:
-    """What the legs brought. A leg that did not run has None; `exhausted`: no leg could have brought more."""
+    """What the legs brought. A leg that did not run has None; `exhausted`: no leg could have brought more; `over`:
+    how many records were left out because they held until a day that is over.
+    """
 
     words: Sequence[Found] | None
     meaning: Sequence[Found] | None
@@ -54,6 +58,12 @@ class Harvest:
     surroundings: Surroundings
     legs: tuple[Leg, ...]
     exhausted: bool
+    over: int = 0
+
+    @property
+    def wordless(self) -> bool:
+        """Whether the query has no word that a text could share, which the words leg would then find nowhere."""
+        return self.wording is None
 
     @property
     def mode(self) -> RetrievalMode:
@@ -76,6 +86,7 @@ class _Leg:
     leg: Leg
     found: Sequence[Found] | None = None
     full: bool = False
+    over: frozenset[RecordId] = frozenset()
 
 
 _UNKNOWN = Surroundings(0, 0)
@@ -92,11 +103,11 @@ async def run(deps: Deps, principal: Principal, asked: Asked) -> Harvest:
     words = wording(asked.query.text)
     lexical, vector = await asyncio.gather(_lexical(deps, principal, asked, words), _vector(deps, principal, asked))
     legs = [vector.leg, lexical.leg.leg]
-    found, full = lexical.leg.found, lexical.leg.full or vector.full
+    found, full, over = lexical.leg.found, lexical.leg.full or vector.full, lexical.leg.over | vector.over
     if vector.found is None and found is None:
         last = await _substring(deps, principal, asked)
         legs.append(last.leg)
-        found, full = last.found, last.full
+        found, full, over = last.found, last.full, last.over
     return Harvest(
         words=found,
         meaning=vector.found,
@@ -104,6 +115,7 @@ async def run(deps: Deps, principal: Principal, asked: Asked) -> Harvest:
         surroundings=lexical.surroundings,
         legs=tuple(legs),
         exhausted=not full,
+        over=len(over),
     )
 
 
@@ -188,11 +200,12 @@ async def _widened(name: str, find: Callable[[int], Awaitable[list[Found]]], ask
     limit = max(least, asked.depth)
     while True:
         found = await find(limit)
-        held = [one for one in found if _held(one, asked.query)]
+        held = [one for one in found if _held(one, asked.query) and not _over(one, asked)]
         full = len(found) >= limit
         enough = len(_records(held)) >= asked.wanted
         if enough or not full or limit >= _WIDEST:
-            return _Leg(Leg(name, LegState.RAN, candidates=len(held)), held, full)
+            over = frozenset(one.record_id for one in found if _held(one, asked.query) and _over(one, asked))
+            return _Leg(Leg(name, LegState.RAN, candidates=len(held)), held, full, over)
         limit *= 4
 
 
@@ -206,6 +219,11 @@ def _held(found: Found, query: Query) -> bool:
     return found.in_time and held_then(
         found.interval, as_of=query.as_of, known_at=query.known_at, stated_to=found.stated_to
     )
+
+
+def _over(found: Found, asked: Asked) -> bool:
+    """Whether this held until a day that is over, where today is asked about."""
+    return not asked.query.is_audit and found.interval.valid_to <= asked.now
 
 
 def _failed(name: str, reason: str, started: float) -> _Leg:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from graph_mem.core.model import Fact, Place, Principal, Record, RecordId
 from graph_mem.core.query_kind import query_kind
-from graph_mem.core.retrieval import Hit, Query, SearchPage, Span, Trace, TracedHit
+from graph_mem.core.retrieval import Hit, Query, SearchPage, Span, Tier, Trace, TracedHit
 from graph_mem.core.text import snippet
 from graph_mem.errors import InvalidInput
 from graph_mem.services import Deps, asking, metrics
@@ -135,6 +135,13 @@ def _text(record: Record) -> str:
     return record.statement if isinstance(record, Fact) else record.text or ""
 
 
+def _answers(hit: Hit) -> bool:
+    """Whether coming up says anything for a record: the nearest of what is all far away, without a common word, says
+    nothing.
+    """
+    return hit.tier is not Tier.LOW or bool(hit.score.lexical)
+
+
 @dataclass(frozen=True, slots=True)
 class _Left:
     """What a page leaves behind: the trace, where that is which it names or counts, and how much was handed out."""
@@ -157,6 +164,6 @@ async def _leave(deps: Deps, principal: Principal, left: _Left, hits: Sequence[H
         served=left.served,
         counts=not left.query.is_audit,
     )
-    returned = tuple((hit.record.id, hit.record.place.partition_token) for hit in hits)
+    returned = tuple((hit.record.id, hit.record.place.partition_token) for hit in hits if _answers(hit))
     kind = query_kind(left.query.text[:_SHOWN_QUERY])
     await deps.traces.put(Retrieval(saved, deps.clock(), kind, returned if saved.counts else ()))

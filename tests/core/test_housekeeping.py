@@ -194,6 +194,8 @@ def entity(
         ("J. Smith", "John Smith"),
         ("Northwind", "Nortwind"),
         ("Data Base", "Database"),
+        ("RX-7741-Q", "rx 7741 q"),
+        ("RX7741Q", "RX-7741-Q"),
     ],
 )
 def test_names_that_are_nearly_one_are_twins(one: str, other: str) -> None:
@@ -204,7 +206,17 @@ def test_names_that_are_nearly_one_are_twins(one: str, other: str) -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("Mercury", "Venus"), ("Ana Garcia", "Ana Lopez"), ("Phase 1", "Phase 2"), ("RX-7741", "RX-7742"), ("Li", "Lu")],
+    [
+        ("Mercury", "Venus"),
+        ("Ana Garcia", "Ana Lopez"),
+        ("Phase 1", "Phase 2"),
+        ("Li", "Lu"),
+        ("RX-7741", "RX-7742"),
+        ("RX-7741-Q", "RX-7741-R"),
+        ("RX-7741-Q", "RX-7741"),
+        ("R 7741 Queen", "RX 7741 Queen"),
+        ("77-41", "7-741"),
+    ],
 )
 def test_names_that_only_resemble_each_other_are_not(one: str, other: str) -> None:
     assert list(twins([entity(one, 1), entity(other, 2)])) == []

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graph_mem.core.participants import named
 from graph_mem.core.query_kind import query_kind
-from graph_mem.core.words import folded, pieces
+from graph_mem.core.words import folded, identifiers, pieces
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,39 @@ def test_every_text_is_of_some_kind(text: str) -> None:
     form, _, topic = query_kind(text).partition(":")
     assert form
     assert 0 <= int(topic) < 64
+
+
+@pytest.mark.parametrize(
+    ("query", "held", "others"),
+    [
+        ("which pump is RX-7741-Q?", "the rx7741q pump", "the RX-7741-R pump, the RX-7741-QA pump"),
+        ("order 48-1124", "order (48-1124).", "order 48-1123, order 148-1124"),
+        ("invoice 2025-0098", "Invoice 2025-0098", "invoice 2025-0089"),
+        ("error 0x80070005", "E_CONN 0x80070005", "0x80070006"),
+        ("INV20250089 paid", "inv-2025-0089; INV20250089", "INV20250098"),
+        ("COVID-19", "Covid 19", "COVID-20"),
+    ],
+)
+def test_an_identifier_is_recognized_however_it_is_joined(query: str, held: str, others: str) -> None:
+    (identifier,) = identifiers(query)
+    assert identifier.search(held)
+    assert not identifier.search(others)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "what happened on 2026-03-01 at 10:30, or 2026-03-01T10:30:00Z",
+        "between 10-15 and 1,000.50 euros, 3.5 % or 1/2",
+        "the 1990s, mid-2023, the 2nd of 18-35-year-olds, 500mg, 10k, Q3",
+        "billing rate of Northwind",
+        "",
+    ],
+)
+def test_dates_numbers_and_words_are_no_identifiers(query: str) -> None:
+    assert identifiers(query) == []
+
+
+@given(st.text())
+def test_identifiers_of_any_text_find_themselves(text: str) -> None:
+    assert all(identifier.search(text) for identifier in identifiers(text))

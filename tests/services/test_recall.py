@@ -9,7 +9,7 @@ import pytest
 from graph_mem.core.model import Principal, Record, RecordId, RecordKind, Role, Standing
 from graph_mem.core.retrieval import LegState, Query, RetrievalMode, ScopeName, SearchPage, Span, Tier
 from graph_mem.errors import InvalidInput, NotFound
-from graph_mem.services import Deps, capture, facts, lifecycle, recall
+from graph_mem.services import Deps, capture, facts, lifecycle, recall, records
 from graph_mem.services.capture import NewMemory
 from graph_mem.services.facts import NewFact
 from graph_mem.services.recall import PageStart
@@ -262,6 +262,54 @@ async def test_asking_for_another_day_finds_what_held_then(deps: Deps, org: Comp
         page = await ask(deps, org.owner, "where does Acme sit", as_of=day + timedelta(days=100))
         assert texts(page) == [f"Acme sits in town {i}."]
     assert found(await ask(deps, org.owner, "where does Acme sit", as_of=days[0] - timedelta(days=1))) == []
+
+
+async def test_what_held_until_a_day_that_is_over_answers_for_that_day_only(deps: Deps, org: Company) -> None:
+    def rate(year: int, *, until: datetime | None) -> NewFact:
+        begin = datetime(year, 1, 1, tzinfo=UTC)
+        said = f"The rate of {year} is 7."
+        return NewFact(subject=f"Rate {year}", relation="is", statement=said, valid_from=begin, valid_to=until)
+
+    over = datetime(2021, 1, 1, tzinfo=UTC)
+    for new in (rate(2020, until=over), rate(2022, until=None), rate(2023, until=deps.clock() + timedelta(days=900))):
+        await facts.save(deps, org.owner, new)
+    await work_off(deps, org.id)
+    page = await ask(deps, org.owner, "the rate is 7")
+    assert set(texts(page)) == {"The rate of 2022 is 7.", "The rate of 2023 is 7."}
+    assert "1 fact that would answer held until a day that is over." in page.trace.notes
+    then = await ask(deps, org.owner, "the rate is 7", as_of=over - timedelta(days=1))
+    assert texts(then) == ["The rate of 2020 is 7."]
+
+
+async def test_nothing_is_high_that_lacks_the_identifier_of_the_query(deps: Deps, org: Company) -> None:
+    await save(deps, org.owner, "RX-7741-Q is the pump of the cellar.", "RX-7742-Q is the valve of the cellar.")
+    exact = await ask(deps, org.owner, "RX-7741-Q is the pump of the cellar")
+    assert [(text[:9], hit.tier is Tier.HIGH) for text, hit in zip(texts(exact), exact.hits, strict=True)] == [
+        ("RX-7741-Q", True),
+        ("RX-7742-Q", False),
+    ]
+    none = await ask(deps, org.owner, "RX-7741-X is the pump of the cellar")
+    assert len(none.hits) == 2
+    assert Tier.HIGH not in {hit.tier for hit in none.hits}
+    assert any("identifier" in note for note in none.trace.notes)
+
+
+async def test_a_query_without_a_word_is_weighed_as_one_that_words_did_not_find(deps: Deps, org: Company) -> None:
+    await save(deps, org.owner, "\U0001f642")
+    (hit,) = (page := await ask(deps, org.owner, "\U0001f642")).hits
+    assert page.trace.mode is RetrievalMode.VECTOR
+    assert hit.score.fused <= page.trace.config.vector_weight
+
+
+async def test_what_only_came_up_for_want_of_better_is_not_strengthened(deps: Deps, org: Company) -> None:
+    (near,) = await save(deps, org.owner, "The harbour is closed in March.")
+    (far,) = await save(deps, org.owner, "It is in the sun that vines are.")
+    page = await ask(deps, org.owner, "is it the harbour that is closed in")
+    assert set(found(page)) == {near, far}
+    assert next(hit for hit in page.hits if hit.record.id == far).tier is Tier.LOW
+    await deps.traces.flush()
+    kept = await records.by_ids(deps, org.owner, [near, far])
+    assert {id: kept[id].signals.retrievals for id in (near, far)} == {near: 1, far: 0}
 
 
 async def test_archived_memory_is_found_by_audits_only(deps: Deps, org: Company) -> None:
