@@ -13,7 +13,7 @@ PERSISTED_QUERY_NOT_FOUND = "PERSISTED_QUERY_NOT_FOUND"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Documents by the hexadecimal SHA-256 of their UTF-8, as GraphQL Code Generator's `persistedDocuments` has them."""
+    """Documents by the hexadecimal SHA-256 of their bytes, as GraphQL Codegen's `persistedDocuments` has them."""
 
     documents: Mapping[str, str] = field(default_factory=dict[str, str])
 
