@@ -1,7 +1,7 @@
 """What was: the history and the chain of a record; and facts, said and listed."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, cast
 
@@ -48,25 +48,30 @@ def history_(
 ) -> None:
     """Everything that happened to a record, oldest first."""
 
-    async def work(deps: Deps, who: Principal) -> list[Event]:
+    async def work(deps: Deps, who: Principal) -> tuple[list[Event], dict[str, str]]:
+        names = await _names(deps, organization)
         found: list[Event] = []
         after = None
         while True:
             page = await history.history(deps, who, id, Page(_PAGE, after))
             found += page[:_PAGE]
             if len(page) <= _PAGE:
-                return found
+                return found, names
             after = (ms(found[-1].at), found[-1].id)
 
-    events = as_user(work, organization=organization, user=user, data_dir=data_dir)
+    events, names = as_user(work, organization=organization, user=user, data_dir=data_dir)
     if not events:
         raise NotFound(id)
     table = Table("when and by", "what", "details", box=box.SIMPLE_HEAD)
     for event in events:
         version = f", version {event.version}" if event.version else ""
         details = "\n".join(f"{name} {_told(value)}" for name, value in (event.detail or {}).items())
-        table.add_row(Text(f"{_shown(event.at)}\n{event.by}"), f"{event.kind}{version}", Text(details))
+        table.add_row(Text(f"{_shown(event.at)}\n{_who(event.by, names)}"), f"{event.kind}{version}", Text(details))
     Output(as_json=as_json).show([_event(event) for event in events], table)
+
+
+def _who(by: str, names: Mapping[str, str]) -> str:
+    return f"{names[by]}\n{by}" if by in names else by
 
 
 def _told(value: object) -> str:
@@ -97,10 +102,10 @@ def chain_(
 ) -> None:
     """What replaced what around a record, the newest on top."""
 
-    async def work(deps: Deps, who: Principal) -> Chain | None:
-        return await history.chain(deps, who, id)
+    async def work(deps: Deps, who: Principal) -> tuple[Chain | None, dict[str, str]]:
+        return await history.chain(deps, who, id), await _names(deps, organization)
 
-    found = as_user(work, organization=organization, user=user, data_dir=data_dir)
+    found, names = as_user(work, organization=organization, user=user, data_dir=data_dir)
     if found is None:
         raise NotFound(id)
     document = {
@@ -119,7 +124,7 @@ def chain_(
             for link in found.links
         ],
     }
-    Output(as_json=as_json).show(document, tree(found, around=RecordId(id)))
+    Output(as_json=as_json).show(document, tree(found, around=RecordId(id), names=names))
 
 
 @fact.command("add")
@@ -216,6 +221,10 @@ def _fact(one: Fact) -> dict[str, object]:
         "validFrom": _shown(one.interval.valid_from),
         "validTo": None if one.interval.valid_to >= FAR else _shown(one.interval.valid_to),
     }
+
+
+async def _names(deps: Deps, organization: str) -> dict[str, str]:
+    return {one.user_id: one.name for one in await admin.list_members(deps, organization=organization)}
 
 
 async def _place(

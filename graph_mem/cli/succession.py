@@ -1,5 +1,7 @@
 """How a chain of replacements looks in a terminal."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from rich.text import Text
@@ -13,10 +15,11 @@ _WIDEST = 100
 _STYLE = {Standing.CURRENT: "bold green", Standing.PROVISIONAL: "yellow"}
 
 
-def tree(chain: Chain, *, around: RecordId) -> Tree:
+def tree(chain: Chain, *, around: RecordId, names: Mapping[str, str]) -> Tree:
     """Every head with what it replaced below it, the newest first. `around` is the record that was asked for.
 
-    A record that replaced one other is followed by it on the same level: a chain of sixty is a list, not a staircase.
+    Records that replaced one another in turn stand in one line, with an arrow between; only where a record replaced
+    several does the line branch. `names` are those of users.
     """
     records = {record.id: record for record in chain.records}
     below: dict[RecordId, list[Relation]] = {}
@@ -25,47 +28,48 @@ def tree(chain: Chain, *, around: RecordId) -> Tree:
             below.setdefault(link.from_id, []).append(link)
     told = f"{how_many(len(records), 'record')}, {how_many(len(chain.links), 'replacement')}"
     root = Tree(Text(told, style="dim"), hide_root=len(chain.heads) == 1)
-    shown: set[RecordId] = set()
+    drawing = _Drawing(records, below, around, names)
     for head in chain.heads:
-        _grow(root.add(_line(head, around)), head.id, records=records, below=below, shown=shown, around=around)
+        drawing.grow(root, head.id)
     for link in chain.links:
         if link.state is RelationState.RETRACTED:
             root.add(Text(f"{link.from_id} does not replace {link.to_id}: the link was marked as wrong", style="dim"))
     return root
 
 
-def _grow(
-    branch: Tree,
-    id: RecordId,
-    *,
-    records: dict[RecordId, Record],
-    below: dict[RecordId, list[Relation]],
-    shown: set[RecordId],
-    around: RecordId,
-) -> None:
-    links = below.get(id, [])
-    while links:
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    records: Mapping[RecordId, Record]
+    below: Mapping[RecordId, list[Relation]]
+    around: RecordId
+    names: Mapping[str, str]
+    shown: set[RecordId] = field(default_factory=set[RecordId])
+
+    def grow(self, branch: Tree, id: RecordId, link: Relation | None = None) -> None:
+        """Add the line that begins with a record, and the branches at its end."""
+        parts = [self._record(id)] if link is None else [self._record(id), Text("\n  "), self._replaced(link)]
+        while len(links := self.below.get(id, [])) == 1 and (link := links[0]).to_id not in self.shown:
+            id = link.to_id
+            parts += [Text("\n↓ ", style="dim"), self._replaced(link), Text("\n"), self._record(id)]
+        twig = branch.add(Text.assemble(*parts))
         for link in links:
-            if link.to_id in shown:
-                branch.add(Text(f"↑ {link.to_id}, as above", style="dim"))
-                continue
-            shown.add(link.to_id)
-            twig = branch.add(_line(records[link.to_id], around, link))
-            if len(links) > 1:
-                _grow(twig, link.to_id, records=records, below=below, shown=shown, around=around)
-        links = below.get(links[0].to_id, []) if len(links) == 1 and links[0].to_id in shown else []
+            if link.to_id in self.shown:
+                twig.add(Text(f"↑ {link.to_id}, as above", style="dim"))
+            else:
+                self.grow(twig, link.to_id, link)
 
+    def _record(self, id: RecordId) -> Text:
+        self.shown.add(id)
+        record = self.records[id]
+        words = record.statement if isinstance(record, Fact) else record.title or record.text or ""
+        line = Text("▸ " if id == self.around else "", style="bold")
+        line.append(_short(words), style=_STYLE.get(record.standing, ""))
+        return line.append(f"  {record.standing.lower()} {_span(record)}  {id}", style="dim")
 
-def _line(record: Record, around: RecordId, link: Relation | None = None) -> Text:
-    words = record.statement if isinstance(record, Fact) else record.title or record.text or ""
-    line = Text("▸ " if record.id == around else "", style="bold")
-    line.append(_short(words), style=_STYLE.get(record.standing, ""))
-    line.append(f"  {record.standing.lower()} {_span(record)}  {record.id}", style="dim")
-    if link is not None:
+    def _replaced(self, link: Relation) -> Text:
         why = f": {_short(link.reason)}" if link.reason else ""
         keeps = "" if link.retires else ", without retiring it"
-        line.append(f"\n  replaced {_day(link.at)} by {link.by}{keeps}{why}", style="dim")
-    return line
+        return Text(f"replaced {_day(link.at)} by {self.names.get(link.by, link.by)}{keeps}{why}", style="dim")
 
 
 def _short(words: str) -> str:

@@ -43,6 +43,7 @@ def test_a_changed_fact_is_listed_once_and_its_chain_is_drawn(run: Any) -> None:
         drawn.index(f"Northwind pays {n}.") for n in range(3)
     )
     assert "▸ Northwind pays 0.  superseded" in drawn
+    assert drawn.count("↓ replaced") == drawn.count("by ana") == 2
     document = json.loads(run("chain", said[0]["fact"]["id"], "--json"))
     assert document["heads"] == [said[2]["fact"]["id"]]
     events = json.loads(run("history", said[0]["fact"]["id"], "--json"))

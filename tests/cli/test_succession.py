@@ -21,6 +21,7 @@ from graph_mem.core.model import (
 )
 from graph_mem.core.supersession import chain
 
+NAMES = {"ana": "Ana Lima"}
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PLACE = Place(OrganizationId("org"), Scope())
 
@@ -49,13 +50,20 @@ def drawn(*links: Relation) -> list[str]:
     names = sorted({name for one in links for name in (one.from_id, one.to_id)})
     console = Console(width=160, no_color=True)
     with console.capture() as captured:
-        console.print(tree(chain([record(name, day) for day, name in enumerate(names)], links), around=RecordId("a")))
-    lines = [line.partition("  superseded")[0].rstrip() for line in captured.get().splitlines()]
-    return [line for line in lines if "replaced" not in line and line.strip(" │")]
+        made = chain([record(name, day) for day, name in enumerate(names)], links)
+        console.print(tree(made, around=RecordId("a"), names=NAMES))
+    return [line.partition("  superseded")[0].rstrip() for line in captured.get().splitlines()]
 
 
-def test_a_chain_is_a_list() -> None:
-    assert drawn(link("b", "a"), link("c", "b"), link("d", "c")) == ["d", "├── c", "├── b", "└── ▸ a"]
+def test_a_chain_is_a_line_from_the_newest_to_the_oldest() -> None:
+    by = "↓ replaced 2026-01-01 00:00 by Ana Lima: why"
+    assert drawn(link("b", "a"), link("c", "b"), link("d", "c")) == ["d", by, "c", by, "b", by, "▸ a"]
+
+
+def test_what_replaced_several_at_once_branches() -> None:
+    lines = drawn(link("b", "a"), link("d", "b"), link("d", "c"))
+    said = "  replaced 2026-01-01 00:00 by Ana Lima: why"
+    assert lines == ["d", "├── c", f"│   {said}", "└── b", f"    {said}", f"    ↓ {said.strip()}", "    ▸ a"]
 
 
 def test_a_fork_that_joins_again_names_the_common_record_once() -> None:
@@ -72,4 +80,4 @@ def test_a_retracted_link_is_told_below() -> None:
 
 def test_a_long_chain_does_not_recurse() -> None:
     names = [f"n{n:04}" for n in range(2000)]
-    assert len(drawn(*(link(newer, older) for older, newer in pairwise(names)))) == 2000
+    assert len(drawn(*(link(newer, older) for older, newer in pairwise(names)))) == 2 * 2000 - 1
