@@ -53,14 +53,16 @@ class InvalidInput(GraphMemError):
 
 
 class NotFound(GraphMemError):
-    """No such record, or not visible to the caller."""
+    """No such record, or not visible to the caller. `what`: of which kind, where an operator named one by `id`."""
 
     code = "NOT_FOUND"
 
-    def __init__(self, id: str, *, path: Sequence[str] = ()) -> None:
-        super().__init__(f"Nothing visible to you has the id {id[:64]!r}.")
+    def __init__(self, id: str, *, path: Sequence[str] = (), what: str | None = None, hint: str = "") -> None:
+        said = f"No {what} has the name or id" if what else "Nothing visible to you has the id"
+        super().__init__(f"{said} {id[:64]!r}.{hint and ' '}{hint}")
         self.id = id
         self.path = tuple(path)
+        self.what = what
 
 
 class Forbidden(GraphMemError):

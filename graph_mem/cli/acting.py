@@ -38,5 +38,5 @@ async def enrolled(
     enrolment = await admin.find_principal(deps, organization=organization, user=user, client=client, deal=deal)
     principal = await identity.principal(deps, org_id=enrolment.org_id, user_id=enrolment.user_id)
     if principal is None:
-        raise NotFound(user, path=("user",))
+        raise NotFound(user, path=("user",), what=f"member of {organization!r}")
     return enrolment, principal

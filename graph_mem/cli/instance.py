@@ -21,6 +21,8 @@ commands = typer.Typer()
 
 DOWN_TIMEOUT_S = 180.0
 POLL_S = 0.1
+NOT_RUNNING = 3
+"""The exit status of a service that does not run, by the Linux Standard Base."""
 
 
 @commands.command()
@@ -65,7 +67,7 @@ def down(as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
 
 @commands.command()
 def status(as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
-    """Tell what runs on the data folder, and where it listens."""
+    """Tell what runs on the data folder, and where it listens; ends with status 3 if nothing does, or not yet."""
     output = Output(as_json=as_json)
     folder = DataFolder(settings_for(data_dir).data_dir)
     holder, announced, server = folder.holder(), folder.announced(), folder.neo4j_home.process()
@@ -81,6 +83,8 @@ def status(as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
         "diskBytes": size_of(folder.root),
     }
     output.show(document, as_table(document))
+    if announced is None:
+        raise typer.Exit(NOT_RUNNING)
 
 
 @commands.command()

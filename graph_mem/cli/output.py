@@ -14,7 +14,7 @@ from rich.text import Text
 
 from graph_mem.cli.tables import fitted
 from graph_mem.config import Settings
-from graph_mem.errors import GraphMemError, SetupError
+from graph_mem.errors import GraphMemError, InvalidInput, SetupError
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Answer with one JSON document, on the last line.")]
 DataDirOption = Annotated[
@@ -81,12 +81,19 @@ def settings_for(data_dir: Path | None = None, **chosen: Any) -> Settings:
 
 def write_error(problem: GraphMemError) -> None:
     """The error as programs read it."""
-    print(json.dumps({"error": {"code": problem.code, "message": problem.message}}), flush=True)
+    print(json.dumps({"error": {"code": problem.code, "message": _said(problem)}}), flush=True)
+
+
+def _said(problem: GraphMemError) -> str:
+    """The message, with the name of the value that it is about unless it tells that itself."""
+    path = problem.path if isinstance(problem, InvalidInput) else ()
+    told = any(name.casefold() in problem.message.casefold() for name in path)
+    return problem.message if told or not path else f"{'.'.join(path)}: {problem.message}"
 
 
 def fail(problem: GraphMemError, *, as_json: bool) -> None:
     """Answer with the error and end with status 1."""
     if as_json:
         write_error(problem)
-    Console(stderr=True).print(Harmless(Text.assemble((problem.code, "red"), " ", problem.message)))
+    Console(stderr=True).print(Harmless(Text.assemble((problem.code, "red"), " ", _said(problem))))
     sys.exit(1)

@@ -18,7 +18,7 @@ from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
 from graph_mem.config import Settings
 from graph_mem.core.model import Role
 from graph_mem.core.people import ApiKey, DocumentPolicy, Enrolment, Member
-from graph_mem.errors import SetupError
+from graph_mem.errors import NotFound, SetupError
 from graph_mem.services import Clock, admin, new_id, utc_now
 from graph_mem.signing import token_settings
 from graph_mem.store.db import Database
@@ -67,7 +67,12 @@ def token(
 
     async def work(desk: Desk) -> Enrolment:
         found = admin.ensure_principal if create else admin.find_principal
-        return await found(desk, organization=organization, user=user, role=role, client=client, deal=deal)
+        try:
+            return await found(desk, organization=organization, user=user, role=role, client=client, deal=deal)
+        except NotFound as one:
+            if create:
+                raise
+            raise NotFound(one.id, path=one.path, what=one.what, hint="--create makes what is missing.") from None
 
     output, settings, enrolment = _run(work, as_json=as_json, data_dir=data_dir)
     if settings.jwt_jwks_url is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from graph_mem.core.model import OrganizationId, Role
+from graph_mem.core.model import Role
 from graph_mem.core.people import (
     KEY_PREFIX,
     ApiKey,
@@ -66,7 +66,7 @@ async def ensure_principal(
         user_id = await tenants.merge_member(
             tx, org_id=org.id, name=user_name, role=role, new_id=deps.new_id("usr"), at=now
         )
-        target = await _ensure_target(tx, deps, org.id, client_name, deal_name)
+        target = await _ensure_target(tx, deps, org, client_name, deal_name)
         return await _enrol(tx, deps, Enrolment(org.id, user_id, role), target)
 
     return await deps.db.write(work)
@@ -85,10 +85,10 @@ async def find_principal(
 
     async def work(tx: Tx) -> Enrolment:
         org = await _organization(tx, organization)
-        member = await _member(tx, org.id, user)
+        member = await _member(tx, org, user)
         if role not in (None, member.role):
             raise Conflict(f"{member.name!r} has the role {member.role} here, not {role}.")
-        target = await _target(tx, org.id, client, deal)
+        target = await _target(tx, org, client, deal)
         enrolment = Enrolment(org.id, member.user_id, member.role)
         return enrolment if target is None else _with_target(enrolment, target)
 
@@ -171,7 +171,7 @@ async def remove_member(deps: AdminDeps, *, organization: str, user: str) -> Mem
         now = deps.clock()
         org = await _organization(tx, organization)
         await tenants.lock_organization(tx, org.id, at=now)
-        member = await _member(tx, org.id, user)
+        member = await _member(tx, org, user)
         await _keep_an_owner(tx, org, without=member.name)
         await tenants.remove_member(tx, org_id=org.id, user_id=member.user_id, at=now)
         return member
@@ -188,8 +188,8 @@ async def assign(
 
     async def work(tx: Tx) -> Enrolment:
         org = await _organization(tx, organization)
-        member = await _member(tx, org.id, user)
-        target = await _ensure_target(tx, deps, org.id, client_name, deal_name)
+        member = await _member(tx, org, user)
+        target = await _ensure_target(tx, deps, org, client_name, deal_name)
         if target is None:
             raise InvalidInput("An assignment is to a client or a deal; found neither.", path=["client"])
         return await _enrol(tx, deps, Enrolment(org.id, member.user_id, member.role), target)
@@ -204,12 +204,12 @@ async def unassign(
 
     async def work(tx: Tx) -> Enrolment:
         org = await _organization(tx, organization)
-        member = await _member(tx, org.id, user)
-        target = await _target(tx, org.id, client, deal)
+        member = await _member(tx, org, user)
+        target = await _target(tx, org, client, deal)
         if target is None:
             raise InvalidInput("An assignment is to a client or a deal; found neither.", path=["client"])
         if not await tenants.unassign(tx, org_id=org.id, user_id=member.user_id, target=target.id):
-            raise NotFound(target.name)
+            raise NotFound(target.name, what=f"assignment of {member.name!r}")
         return _with_target(Enrolment(org.id, member.user_id, member.role), target)
 
     return await deps.db.write(work)
@@ -220,7 +220,7 @@ async def list_assignments(deps: AdminDeps, *, organization: str, user: str) -> 
 
     async def work(tx: Tx) -> list[Assignment]:
         org = await _organization(tx, organization)
-        member = await _member(tx, org.id, user)
+        member = await _member(tx, org, user)
         return await tenants.assignments(tx, org_id=org.id, user_id=member.user_id)
 
     return await deps.db.read(work)
@@ -242,7 +242,7 @@ async def create_key(
     async def work(tx: Tx) -> ApiKey:
         now = deps.clock()
         org = await _organization(tx, organization)
-        member = await _member(tx, org.id, user)
+        member = await _member(tx, org, user)
         key = ApiKey(
             id=deps.new_id("key"),
             org_id=org.id,
@@ -254,7 +254,7 @@ async def create_key(
             expires_at=now + lifetime if lifetime else None,
         )
         if not await keys.create_key(tx, key, secret_hash=secret_hash(secret)):
-            raise NotFound(user)
+            raise NotFound(user, path=["user"], what=f"member of {org.name!r}")
         return key
 
     return NewKey(await deps.db.write(work), secret)
@@ -275,7 +275,7 @@ async def revoke_key(deps: AdminDeps, *, organization: str, key_id: str) -> None
     async def work(tx: Tx) -> None:
         org = await _organization(tx, organization)
         if not await keys.revoke_key(tx, org_id=org.id, key_id=key_id, at=deps.clock()):
-            raise NotFound(key_id)
+            raise NotFound(key_id, what=f"key of {org.name!r}")
 
     await deps.db.write(work)
 
@@ -283,41 +283,41 @@ async def revoke_key(deps: AdminDeps, *, organization: str, key_id: str) -> None
 async def _organization(tx: Tx, key: str) -> Organization:
     found = await tenants.find_organization(tx, key)
     if found is None:
-        raise NotFound(key, path=["organization"])
+        raise NotFound(key, path=["organization"], what="organization")
     return found
 
 
-async def _member(tx: Tx, org_id: OrganizationId, key: str) -> Member:
-    found = await tenants.find_member(tx, org_id=org_id, key=key)
+async def _member(tx: Tx, org: Organization, key: str) -> Member:
+    found = await tenants.find_member(tx, org_id=org.id, key=key)
     if found is None:
-        raise NotFound(key, path=["user"])
+        raise NotFound(key, path=["user"], what=f"member of {org.name!r}")
     return found
 
 
-async def _target(tx: Tx, org_id: OrganizationId, client: str | None, deal: str | None) -> Client | Deal | None:
+async def _target(tx: Tx, org: Organization, client: str | None, deal: str | None) -> Client | Deal | None:
     """The narrowest of the two, which must exist; None if neither is given."""
     found_client = None
     if client is not None:
-        found_client = await tenants.find_client(tx, org_id=org_id, key=client)
+        found_client = await tenants.find_client(tx, org_id=org.id, key=client)
         if found_client is None:
-            raise NotFound(client, path=["client"])
+            raise NotFound(client, path=["client"], what=f"client of {org.name!r}")
     if deal is None:
         return found_client
-    deals = await tenants.find_deals(tx, org_id=org_id, key=deal, client=found_client)
+    deals = await tenants.find_deals(tx, org_id=org.id, key=deal, client=found_client)
     if not deals:
-        raise NotFound(deal, path=["deal"])
+        raise NotFound(deal, path=["deal"], what=f"deal of {(found_client or org).name!r}")
     if len(deals) > 1:
         raise InvalidInput(f"{len(deals)} clients have a deal {deal!r}; name the client too.", path=["client"])
     return deals[0]
 
 
 async def _ensure_target(
-    tx: Tx, deps: AdminDeps, org_id: OrganizationId, client: str | None, deal: str | None
+    tx: Tx, deps: AdminDeps, org: Organization, client: str | None, deal: str | None
 ) -> Client | Deal | None:
     """As `_target`, after making the client, and the deal within it, where missing."""
     if client is None:
-        return await _target(tx, org_id, None, deal)
-    now = deps.clock()
+        return await _target(tx, org, None, deal)
+    now, org_id = deps.clock(), org.id
     made = await tenants.find_client(tx, org_id=org_id, key=client) or await tenants.merge_client(
         tx, org_id=org_id, name=client, new_id=deps.new_id("cli"), at=now
     )

@@ -103,7 +103,7 @@ async def _chosen(deps: AdminDeps, organization: str | None) -> list[Organizatio
         return await deps.db.read(tenants.list_organizations)
     found = await deps.db.read(lambda tx: tenants.find_organization(tx, organization))
     if found is None:
-        raise NotFound(organization, path=("org",))
+        raise NotFound(organization, path=("org",), what="organization")
     return [found]
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ulid import ULID
 
 from graph_mem.cli import main
+from graph_mem.local.folder import Announcement, DataFolder
 from graph_mem.local.home import Address
 
 Captured = pytest.CaptureFixture[str]
@@ -113,3 +115,57 @@ def test_a_spool_that_is_none_is_said(monkeypatch: pytest.MonkeyPatch, capsys: C
     (tmp_path / "x.gz.partial").write_text("This was never a spool, and is longer than nothing." * 100)
     assert ended(monkeypatch, "export", str(tmp_path / "x.gz"), "--json") == 1
     assert "x.gz.partial cannot be used" in document(capsys)["message"]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_name_that_is_not_there_is_told_by_its_kind(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    org = f"org-{ULID()}"
+    assert ended(monkeypatch, "token", "--org", org, "--user", "ana", "--role", "owner", "--create") == 0
+    capsys.readouterr()
+    create = " --create makes what is missing."
+    who = ("--org", org, "--user", "ana")
+    for command, said in (
+        (("user", "list", "--org", "nope"), "No organization has the name or id 'nope'."),
+        (("export", "nope.gz", "--org", "nope"), "No organization has the name or id 'nope'."),
+        (("assign", "list", "--org", org, "--user", "nope"), f"No member of '{org}' has the name or id 'nope'."),
+        (("search", "x", "--org", org, "--user", "nope"), f"No member of '{org}' has the name or id 'nope'."),
+        (("assign", "remove", *who, "--client", "nope"), f"No client of '{org}' has the name or id 'nope'."),
+        (("assign", "remove", *who, "--deal", "nope"), f"No deal of '{org}' has the name or id 'nope'."),
+        (("key", "revoke", "nope", "--org", org), f"No key of '{org}' has the name or id 'nope'."),
+        (
+            ("token", "--org", "nope", *who[2:], "--role", "owner"),
+            f"No organization has the name or id 'nope'.{create}",
+        ),
+        (
+            ("token", *who[:2], "--user", "bob", "--role", "owner"),
+            f"No member of '{org}' has the name or id 'bob'.{create}",
+        ),
+    ):
+        assert ended(monkeypatch, *command, "--json") == 1
+        assert document(capsys) == {"code": "NOT_FOUND", "message": said}
+
+
+@pytest.mark.usefixtures("here")
+def test_a_value_that_cannot_be_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    org = f"org-{ULID()}"
+    assert ended(monkeypatch, "token", "--org", org, "--user", "ana", "--role", "owner", "--create") == 0
+    capsys.readouterr()
+    for number, name in enumerate(("subject", "relation", "statement")):
+        given = ["x", "y", "z"]
+        given[number] = ""
+        assert ended(monkeypatch, "fact", "add", *given, "--org", org, "--user", "ana", "--json") == 1
+        error = document(capsys)
+        assert (error["code"], error["message"].partition(":")[0]) == ("BAD_USER_INPUT", name)
+        assert ended(monkeypatch, "fact", "add", *given, "--org", org, "--user", "ana") == 1
+        assert name in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("here")
+def test_status_of_what_does_not_run_is_3(monkeypatch: pytest.MonkeyPatch, capsys: Captured, tmp_path: Path) -> None:
+    assert ended(monkeypatch, "status", "--json") == 3
+    assert json.loads(capsys.readouterr().out)["running"] is False
+    folder = DataFolder(tmp_path / "data")
+    with folder.hold():
+        folder.announce(Announcement("g", "n", None))
+        assert ended(monkeypatch, "status", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["running"] is True
