@@ -1,8 +1,7 @@
 """Bringing texts in: folders, files, chats."""
 
 import asyncio
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +25,7 @@ from graph_mem.services.imports import Target
 commands = typer.Typer()
 
 _POLL_S = 0.5
+_SKIPPED_SHOWN = 10
 _PATIENCE_S = 60.0
 
 
@@ -41,6 +41,7 @@ class _Outcome:
     new: int = 0
     failed: dict[str, str] = field(default_factory=dict[str, str])
     waiting: int = 0
+    skipped: tuple[str, ...] = ()
 
     def document(self) -> dict[str, object]:
         return {
@@ -48,6 +49,7 @@ class _Outcome:
             "saved": self.new,
             "alreadyThere": self.read - self.new,
             "failed": [{"file": name, "message": why} for name, why in self.failed.items()],
+            "skipped": list(self.skipped),
             "stillProcessing": self.waiting,
         }
 
@@ -84,7 +86,8 @@ def import_(
     """Save every text in folders and files; what was imported before is passed over."""
     output = Output(as_json=as_json)
     settings = complete(settings_for(data_dir))
-    files, zone = list(_files(paths)), _zone(timezone)
+    files, skipped = _files(paths)
+    zone = _zone(timezone)
 
     async def work() -> _Outcome:
         async with app.opened(settings, start_model=False) as deps:
@@ -92,7 +95,11 @@ def import_(
             target = Target(scope=_scope(enrolment), private=private, label=label, by_group=groups and not client)
             return await _import(deps, principal, files, zone=zone, target=target, output=output, wait=wait)
 
-    outcome = asyncio.run(work())
+    outcome = replace(asyncio.run(work()), skipped=skipped)
+    for name in skipped[:_SKIPPED_SHOWN]:
+        output.note(f"{name}: skipped, for it is none of {', '.join(sorted(SUFFIXES))}")
+    if len(skipped) > _SKIPPED_SHOWN:
+        output.note(f"and {len(skipped) - _SKIPPED_SHOWN} more files skipped")
     for name, why in outcome.failed.items():
         output.note(f"{name}: {why}")
     output.show(outcome.document(), outcome.table())
@@ -115,14 +122,27 @@ def _scope(enrolment: Enrolment) -> Scope:
     return Scope(ScopeLevel.CLIENT, enrolment.client_id) if enrolment.client_id else ORGANIZATION
 
 
-def _files(paths: list[Path]) -> Iterator[_File]:
-    """The files to read, in order of name, called by their place under the folder given."""
+def _files(paths: list[Path]) -> tuple[list[_File], tuple[str, ...]]:
+    """The files to read, in order of name, called by their place under the folder given; and the names of others.
+
+    Hidden files that cannot be read are not named: nobody looks for what they say.
+    """
+    read: list[_File] = []
+    skipped: list[str] = []
     for path in paths:
-        if path.is_dir():
-            found = sorted(one for one in path.rglob("*") if one.suffix.lower() in SUFFIXES and one.is_file())
-            yield from (_File(one, f"{path.name}/{one.relative_to(path).as_posix()}") for one in found)
-        else:
-            yield _File(path, path.name)
+        if not path.is_dir():
+            read.append(_File(path, path.name))
+            continue
+        for one in sorted(path.rglob("*")):
+            place = one.relative_to(path)
+            name = f"{path.name}/{place.as_posix()}"
+            if not one.is_file():
+                continue
+            if one.suffix.lower() in SUFFIXES:
+                read.append(_File(one, name))
+            elif not any(part.startswith(".") for part in place.parts):
+                skipped.append(name)
+    return read, tuple(skipped)
 
 
 async def _import(
@@ -145,8 +165,10 @@ async def _import(
                 async for step in imports.run(deps, principal, items(content, file.name, zone=zone), target):
                     read, new = step.read, step.new
                     progress.update(task, description=f"{file.name}: {read} texts")
-            except (InvalidInput, OSError) as error:
-                outcome.failed[file.name] = str(error)
+            except InvalidInput as error:
+                outcome.failed[file.name] = error.message
+            except OSError as error:
+                outcome.failed[file.name] = error.strerror or str(error)
             outcome.read, outcome.new = outcome.read + read, outcome.new + new
             progress.advance(task)
         outcome.waiting = await _waited(deps, principal, progress) if wait else await _waiting(deps, principal)

@@ -1,19 +1,24 @@
 """What people already have, as texts to remember: Markdown and plain text, JSON Lines, chat transcripts.
 
-A feed is a file's bytes and its name; an item is one text of it. Positions in messages are line numbers from 1.
+A feed is a file's bytes and its name; an item is one text of it. Positions in messages are line numbers from 1, or of
+elements of a list; the name is not in them, for whoever gave it puts it before.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from pathlib import PurePath
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+from graph_mem.core.kinds import kind_of
 from graph_mem.core.model import SourceKind
 from graph_mem.core.segments import segments
+from graph_mem.core.text import how_many
 from graph_mem.errors import InvalidInput
+
+T = TypeVar("T")
 
 SUFFIXES = frozenset({".md", ".markdown", ".txt", ".text", ".jsonl", ".ndjson", ".json"})
 _HEADING = re.compile(r"\A\s*#{1,6}[ \t]+(?P<title>\S.*?)[ \t#]*$", re.MULTILINE)
@@ -22,6 +27,7 @@ _TIME = ("occurredAt", "occurred_at", "time", "timestamp", "date", "created_at")
 _SPEAKER = ("speaker", "name", "author", "from", "role")
 _SESSION = ("session", "thread", "conversation", "channel")
 _MAX_TITLE = 200
+_WRONG_SHOWN = 3
 _LAST_SECOND = 10**11
 """A number above this counts milliseconds."""
 
@@ -44,22 +50,22 @@ class Item:
 def items(content: bytes, name: str, *, zone: tzinfo) -> Iterator[Item]:
     """The texts of a file called `name`; times without an offset are taken to be in `zone`.
 
-    Errors: InvalidInput that says which line does not fit.
+    Errors: InvalidInput that says how many rows do not fit and which are the first; no item of such a file is given.
     """
     match PurePath(name).suffix.lower():
         case ".jsonl" | ".ndjson":
-            return _lines(_decoded(content, name), name, zone)
+            return _lines(_decoded(content), name, zone)
         case ".json":
-            return _json(_decoded(content, name), name, zone)
+            return _json(_decoded(content), name, zone)
         case _:
-            return iter((_document(_decoded(content, name), name),))
+            return iter((_document(_decoded(content), name),))
 
 
-def _decoded(content: bytes, name: str) -> str:
+def _decoded(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{name}: byte {error.start} is not UTF-8, which is expected.", path=(name,)) from None
+        raise InvalidInput(f"byte {error.start} is not UTF-8, which is expected.") from None
 
 
 def _document(text: str, name: str) -> Item:
@@ -74,23 +80,51 @@ def _document(text: str, name: str) -> Item:
 
 
 def _lines(text: str, name: str, zone: tzinfo) -> Iterator[Item]:
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            yield _row(_parsed(line, name, number), name, number, zone)
+    def read(number: int, line: str) -> Item:
+        where = f"line {number}"
+        return _row(_loaded(line, where), name, number, where, zone)
+
+    return _all([(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()], read)
 
 
 def _json(text: str, name: str, zone: tzinfo) -> Iterator[Item]:
     """A chat as a list of messages becomes one transcript; any other list, one text for each element."""
-    parsed: object = _loaded(text, f"{name}")
+    parsed: object = _loaded(text, "the file")
     if isinstance(parsed, dict):
         parsed = cast("dict[str, Any]", parsed).get("messages", [parsed])
     if not isinstance(parsed, list):
-        raise InvalidInput(f"{name}: expected a JSON list or an object.", path=(name,))
-    rows = [_object(row, f"{name}: element {i}") for i, row in enumerate(cast("list[object]", parsed), start=1)]
-    if len(rows) > 1 and all(_first(row, _SPEAKER) and isinstance(_first(row, _TEXT), str) for row in rows):
-        yield _transcript(rows, name, zone)
-    else:
-        yield from (_row(row, name, number, zone) for number, row in enumerate(rows, start=1))
+        raise InvalidInput(f"found {kind_of(parsed)}, expected a list or an object.")
+    rows = cast("list[object]", parsed)
+    if len(rows) > 1 and all(_is_turn(row) for row in rows):
+        return iter((_transcript(cast("list[dict[str, Any]]", rows), name, zone),))
+
+    def read(number: int, row: object) -> Item:
+        return _row(row, name, number, f"element {number}", zone)
+
+    return _all(enumerate(rows, start=1), read)
+
+
+def _all(rows: Iterable[tuple[int, T]], read: Callable[[int, T], Item]) -> Iterator[Item]:
+    """What `read` makes of each row. Errors: InvalidInput if a row does not fit, after all were looked at."""
+    found: list[Item] = []
+    wrong: list[str] = []
+    for number, row in rows:
+        try:
+            found.append(read(number, row))
+        except InvalidInput as problem:
+            wrong.append(problem.message)
+    if wrong:
+        more = f" And {len(wrong) - _WRONG_SHOWN} more." if len(wrong) > _WRONG_SHOWN else ""
+        total = how_many(len(found) + len(wrong), "row")
+        raise InvalidInput(f"{len(wrong)} of {total} cannot be read: {' '.join(wrong[:_WRONG_SHOWN])}{more}")
+    return iter(found)
+
+
+def _is_turn(row: object) -> bool:
+    if not isinstance(row, dict):
+        return False
+    turn = cast("dict[str, Any]", row)
+    return bool(_first(turn, _SPEAKER)) and isinstance(_first(turn, _TEXT), str)
 
 
 def _transcript(rows: list[dict[str, Any]], name: str, zone: tzinfo) -> Item:
@@ -101,33 +135,32 @@ def _transcript(rows: list[dict[str, Any]], name: str, zone: tzinfo) -> Item:
         name,
         title=PurePath(name).stem[:_MAX_TITLE],
         label="transcript",
-        occurred_at=_time(_first(rows[0], _TIME), f"{name}: element 1", zone),
+        occurred_at=_time(_first(rows[0], _TIME), "element 1", zone),
     )
-
-
-def _parsed(line: str, name: str, number: int) -> dict[str, Any]:
-    return _object(_loaded(line, f"{name}: line {number}"), f"{name}: line {number}")
 
 
 def _loaded(text: str, where: str) -> object:
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{where} is not JSON: {error}.", path=(where,)) from None
+    except json.JSONDecodeError as error:
+        line = f"line {error.lineno}, " if error.lineno > 1 else ""
+        raise InvalidInput(f"{where} is not JSON: {error.msg} at {line}column {error.colno}.") from None
+    except (ValueError, RecursionError):
+        raise InvalidInput(f"{where} holds a number that is too long, or nests too deeply.") from None
 
 
 def _object(value: object, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidInput(f"{where} is a {type(value).__name__}, expected an object.", path=(where,))
+        raise InvalidInput(f"{where} is {kind_of(value)}, expected an object.")
     return cast("dict[str, Any]", value)
 
 
-def _row(row: dict[str, Any], name: str, number: int, zone: tzinfo) -> Item:
-    where = f"{name}: line {number}"
+def _row(value: object, name: str, number: int, where: str, zone: tzinfo) -> Item:
+    row = _object(value, where)
     text = _first(row, _TEXT)
     if not isinstance(text, str):
-        raise InvalidInput(f"{where} has no text under any of {', '.join(_TEXT)}.", path=(where,))
-    meta = _object(row.get("meta") or row.get("metadata") or {}, f"{where}, metadata")
+        raise InvalidInput(f"{where} has no text under any of {', '.join(_TEXT)}.")
+    meta = _object(row.get("meta") or row.get("metadata") or {}, f"the metadata of {where}")
     known = {**meta, **row}
     group, session, id = _name(row.get("group")), _name(_first(known, _SESSION)), _name(row.get("id"))
     speaker = _name(_first(known, _SPEAKER))
@@ -170,4 +203,6 @@ def _time(value: object, where: str, zone: tzinfo) -> datetime | None:
         at = datetime.fromisoformat(str(value))
         return at if at.tzinfo else at.replace(tzinfo=zone)
     except (ValueError, OverflowError, OSError):
-        raise InvalidInput(f"{where} has the time {str(value)[:40]!r}, expected ISO 8601.", path=(where,)) from None
+        raise InvalidInput(
+            f"{where} has the time {json.dumps(value, ensure_ascii=False)[:40]}, expected ISO 8601."
+        ) from None
