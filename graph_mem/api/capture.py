@@ -12,6 +12,7 @@ from graph_mem.api.memories import Memory
 from graph_mem.api.nodes import IdArgument, ScopeInput
 from graph_mem.api.session import Info
 from graph_mem.core import model
+from graph_mem.core.kinds import kind_of
 from graph_mem.core.model import Processing, RecordId, SourceKind
 from graph_mem.errors import InvalidInput, NotFound
 from graph_mem.services import capture, records
@@ -68,7 +69,7 @@ class CaptureMemoryInput:
 def _object(metadata: object) -> dict[str, object] | None:
     if metadata is None or isinstance(metadata, dict):
         return cast("dict[str, object] | None", metadata)
-    raise InvalidInput(f"The metadata is a {type(metadata).__name__}, expected a JSON object.", path=("metadata",))
+    raise InvalidInput(f"The metadata is {kind_of(metadata)}, expected an object.", path=("metadata",))
 
 
 @strawberry.type(description="What became of a capture.")

@@ -30,6 +30,9 @@ _BAD_VALUE = re.compile(
     r"Variable '\$\w+' (has invalid value|of required type)|Variable values are|Too many errors processing|Argument '"
 )
 """How graphql-core begins when a variable or argument does not fit its type; it has no class for that."""
+_PYTHON = re.compile(r"(?<=be )None(?=\.)|(?<=: )(None|True|False)(?=[.;]|$)")
+_JSON = {"None": "null", "True": "true", "False": "false"}
+"""How graphql-core shows values that have no quotes, and what a client calls them."""
 _TOO_MANY_TOKENS = "tokens. Parsing aborted"
 INTERNAL = errors.GraphMemError.code
 _MASKED = (INTERNAL, errors.SetupError.code)
@@ -90,6 +93,7 @@ def shaped(error: GraphQLError, *, ref: str) -> GraphQLError:
         message = cause.message
     elif "code" not in extensions:
         extensions["code"] = _code(error, cause)
+        message = _PYTHON.sub(lambda found: _JSON[found[0]], message)
     if extensions["code"] == INTERNAL:
         _log_internal(error, cause, ref)
         extensions = {"code": INTERNAL, "ref": ref}

@@ -1,5 +1,6 @@
 """The two scalars of the API beside the built-in ones: a strict instant and free JSON."""
 
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from strawberry.scalars import JSON
 from strawberry.schema.config import StrawberryConfig
 from strawberry.types.scalar import ScalarDefinition
 
+from graph_mem.core.kinds import kind_of
 from graph_mem.errors import InvalidInput
 
 __all__ = ["JSON", "SCALARS", "schema_config"]
@@ -71,7 +73,7 @@ def _refused(message: str) -> GraphQLError:
 
 
 def _shown(value: object) -> str:
-    return repr(value[:40]) if isinstance(value, str) else type(value).__name__
+    return json.dumps(value[:40], ensure_ascii=False) if isinstance(value, str) else kind_of(value)
 
 
 SCALARS: Mapping[object, ScalarDefinition] = {

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from typing import Any
 
@@ -288,6 +289,32 @@ async def test_variable_of_the_wrong_type_is_bad_input(
     assert (answer.status_code, code_of(answer)) == (422, "BAD_USER_INPUT")
     assert "Traceback" not in answer.text
     assert "object at 0x" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("query", "variables"),
+    [
+        ("query($i:Question!){ask(input:$i)}", {"i": None}),
+        ("query($i:Question!){ask(input:$i)}", {"i": {"q": None, "n": True}}),
+        ("query($i:Question!){ask(input:$i)}", {"i": True}),
+        ("query($n:Int!){leaf{many(first:$n){a}}}", {"n": False}),
+        ("query($n:[String!]!){tags(t:$n)}", {"n": [None]}),
+        ("query($n:Int){leaf{many(first:$n){a}}}", {"n": None}),
+        ("query($a:DateTime!){at(at:$a)}", {"a": 7}),
+        ("query($a:DateTime!){at(at:$a)}", {"a": True}),
+        ("{ask(input:null)}", None),
+        ("{at(at:null)}", None),
+        ("{at(at:7)}", None),
+        ("{hello(name:null)}", None),
+        ("{leaf{many(first:null){a}}}", None),
+        ("{ask(input:{q:true})}", None),
+    ],
+)
+async def test_what_was_found_is_told_in_the_words_of_json(
+    live: Live, query: str, variables: dict[str, Any] | None
+) -> None:
+    for error in (await live.ask(query, variables)).json()["errors"]:
+        assert not re.search(r"\b(None|True|False|int|float|str|bool|list|dict|NoneType)\b", error["message"])
 
 
 async def test_unknown_extra_variable_is_ignored(live: Live) -> None:
