@@ -49,7 +49,7 @@ class ScriptedModel:
         request, _, evidence = user.partition("\n\n# Retrieved")
         if told := RATE.search(request):
             statement = f"{told['client']} pays {told['rate']} euros an hour."
-            return Answer(f"Noted: {statement}", (Learned(told["client"], "hourly rate", statement),))
+            return Answer(f"Noted: {statement}", (Learned(told["client"], "billing rate", statement),))
         facts = "\n".join(FACT.findall(evidence))  # what holds today goes before what somebody once said
         if known := RATE.search(facts) or RATE.search(evidence) or RATE.search(system):
             return Answer(f"{known['client']} pays {known['rate']} euros an hour.")

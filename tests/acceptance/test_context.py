@@ -261,7 +261,7 @@ async def test_the_example_agent_remembers_and_keeps_its_prefix(
         for request in agent.CONVERSATION:
             turns.append(await agent.run(GraphMem(http), agent.ScriptedModel(), request))
             await service.settled()
-        hits = await GraphMem(http).search("Northwind hourly rate")
+        hits = await GraphMem(http).search("Northwind billing rate")
     answers = [turn.answer for turn in turns]
     assert answers[0].startswith("I do not know")
     assert answers[2] == "Northwind pays 185 euros an hour."
