@@ -39,7 +39,7 @@ ENUM_VALUES: Mapping[str, Mapping[str, str]] = {
         "FAILED": "Tried several times in vain; `failure` says why.",
     },
     "Standing": {
-        "CURRENT": "Speaks for today.",
+        "CURRENT": "What was said last, from `validFrom` to `validTo`; nothing replaced it.",
         "PROVISIONAL": "Waits for somebody to promote it.",
         "SUPERSEDED": "Replaced by a newer record.",
         "FOLDED": "A copy of another record, which stands for it.",
@@ -71,7 +71,7 @@ ENUM_VALUES: Mapping[str, Mapping[str, str]] = {
     },
     "LegState": {"RAN": "It ran.", "SKIPPED": "It was not needed or not possible.", "FAILED": "It broke."},
     "Tier": {
-        "HIGH": "Right far more often than not.",
+        "HIGH": "Most likely right; holds an identifier that the query names, if it names one.",
         "STANDARD": "Worth reading.",
         "LOW": "Perhaps related.",
     },
