@@ -82,8 +82,8 @@ async def export(
 
     Errors: NotFound; InvalidInput if the file exists, or was begun with other options.
     """
-    spool = Spool.beside(target)
     chosen = await _chosen(deps, organization)
+    spool = Spool.beside(target)
     restarted = 0
     with contextlib.closing(spool):
         while True:

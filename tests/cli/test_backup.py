@@ -28,6 +28,7 @@ def test_an_organization_is_exported_and_not_restored_over_itself(
     run("token", "--org", name, "--user", f"owner@{name}", "--role", "owner", "--create")
     with pytest.raises(NotFound):
         run("export", file, "--org", "nobody")
+    assert not list(tmp_path.glob("*.partial")), "an export that never began leaves nothing"
     answer = json.loads(run("export", file, "--org", name, "--json"))
     assert (answer["organizations"], answer["edges"], answer["restarted"]) == ([name], 1, 0)
     assert f"Restored {name}: 2 nodes" in run("restore", file), "an organization that holds nothing gives way"

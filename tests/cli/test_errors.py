@@ -118,7 +118,9 @@ def test_a_spool_that_is_none_is_said(monkeypatch: pytest.MonkeyPatch, capsys: C
 
 
 @pytest.mark.usefixtures("here")
-def test_a_name_that_is_not_there_is_told_by_its_kind(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+def test_a_name_that_is_not_there_is_told_by_its_kind(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured, tmp_path: Path
+) -> None:
     org = f"org-{ULID()}"
     assert ended(monkeypatch, "token", "--org", org, "--user", "ana", "--role", "owner", "--create") == 0
     capsys.readouterr()
@@ -126,7 +128,7 @@ def test_a_name_that_is_not_there_is_told_by_its_kind(monkeypatch: pytest.Monkey
     who = ("--org", org, "--user", "ana")
     for command, said in (
         (("user", "list", "--org", "nope"), "No organization has the name or id 'nope'."),
-        (("export", "nope.gz", "--org", "nope"), "No organization has the name or id 'nope'."),
+        (("export", str(tmp_path / "nope.gz"), "--org", "nope"), "No organization has the name or id 'nope'."),
         (("assign", "list", "--org", org, "--user", "nope"), f"No member of '{org}' has the name or id 'nope'."),
         (("search", "x", "--org", org, "--user", "nope"), f"No member of '{org}' has the name or id 'nope'."),
         (("assign", "remove", *who, "--client", "nope"), f"No client of '{org}' has the name or id 'nope'."),
