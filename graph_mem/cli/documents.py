@@ -3,15 +3,12 @@
 from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
+from graph_mem.core.retrieval import camel
+
 
 def as_object(value: Any) -> dict[str, Any]:
     """A dataclass as an object of its fields, those within it too; the keys of a mapping are data and stay."""
     return {camel(one.name): _plain(getattr(value, one.name)) for one in fields(value)}
-
-
-def camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
 
 
 def _plain(value: object) -> object:

@@ -19,10 +19,11 @@ MERGE (r:Rehearsal {{recordId: m.id}})
   ON CREATE SET r += m {{{PLACE}, .partition, .scope}}, r.box = $box, r.dueAt = $due, r.enrolledAt = $at
 RETURN count(*) AS enrolled, max(m.createdAt) AS upTo
 """
+# Two MATCHes joined by a value, one of them of either label, are more than Neo4j's planner can do on a small database.
 PAGE = f"""
 MATCH (r:Rehearsal) WHERE {visible("r")} AND r.dueAt <= $until
   AND ($afterDue IS NULL OR r.dueAt > $afterDue OR (r.dueAt = $afterDue AND r.recordId > $afterId))
-MATCH (m:Memory|Fact {{id: r.recordId}}) WHERE {visible("m")} AND m.standing = 'CURRENT'
+  AND EXISTS {{ MATCH (m:Memory|Fact {{id: r.recordId}}) WHERE {visible("m")} AND m.standing = 'CURRENT' }}
 WITH r ORDER BY r.dueAt, r.recordId LIMIT $limit
 RETURN r {{.recordId, {PLACE}, .box, .dueAt}} AS node
 """

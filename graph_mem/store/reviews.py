@@ -77,8 +77,8 @@ RETURN p.kind AS kind, collect(DISTINCT subject) AS subjects
 """
 WITHDRAW = f"""
 MATCH (p:Proposal) WHERE {visible("p")} AND p.state = 'PENDING' AND p.kind <> 'MERGE_ENTITIES'
-MATCH (r:Memory|Fact {{id: p.subjectIds[0]}}) WHERE {visible("r")}
-  AND r.standing <> CASE p.kind WHEN 'PROMOTE_FACT' THEN 'PROVISIONAL' ELSE 'CURRENT' END
+  AND EXISTS {{ MATCH (r:Memory|Fact {{id: p.subjectIds[0]}}) WHERE {visible("r")}
+    AND r.standing <> CASE p.kind WHEN 'PROMOTE_FACT' THEN 'PROVISIONAL' ELSE 'CURRENT' END }}
 DELETE p
 RETURN count(*) AS withdrawn
 """
