@@ -85,6 +85,16 @@ async def served(model: Model) -> AsyncGenerator[str]:
         await serving
 
 
+def endpoint(url: str, *, model: str, dimension: int) -> dict[str, str]:
+    """The environment of a process that takes its vectors from this endpoint."""
+    return {
+        "GRAPH_MEM_EMBEDDER": "openai",
+        "GRAPH_MEM_EMBEDDER_URL": url,
+        "GRAPH_MEM_EMBEDDER_MODEL": model,
+        "GRAPH_MEM_EMBEDDER_DIMENSION": str(dimension),
+    }
+
+
 async def embedder(options: argparse.Namespace) -> dict[str, Any]:
     """Search while the model sleeps: by words, in time, saying why; and as before once it is awake."""
     model, report = Model(), dict[str, Any]()
@@ -94,10 +104,7 @@ async def embedder(options: argparse.Namespace) -> dict[str, Any]:
             apis=1,
             workers=1,
             heap_mib=options.heap,
-            GRAPH_MEM_EMBEDDER="openai",
-            GRAPH_MEM_EMBEDDER_URL=url,
-            GRAPH_MEM_EMBEDDER_MODEL="bench",
-            GRAPH_MEM_EMBEDDER_DIMENSION=str(_DIMENSION),
+            **endpoint(url, model="bench", dimension=_DIMENSION),
         ) as running,
     ):
         people = await running.people(1)

@@ -20,7 +20,7 @@ import numpy as np
 
 from bench.calls import SEARCH, Crowd, Doors, Refused
 from bench.counts import settled
-from bench.faults import Model, served
+from bench.faults import Model, endpoint, served
 from bench.fleet import Caller, Fleet, fleet, note
 
 _OLD, _NEW = 384, 96
@@ -46,10 +46,7 @@ async def run(options: argparse.Namespace) -> dict[str, Any]:
             apis=2,
             workers=1,
             heap_mib=options.heap,
-            GRAPH_MEM_EMBEDDER="openai",
-            GRAPH_MEM_EMBEDDER_URL=old,
-            GRAPH_MEM_EMBEDDER_MODEL="old",
-            GRAPH_MEM_EMBEDDER_DIMENSION=str(_OLD),
+            **endpoint(old, model="old", dimension=_OLD),
         ) as running,
     ):
         people = await running.people(1)

@@ -67,7 +67,7 @@ from graph_mem.services.settings import SettingsCache
 from graph_mem.services.slotting import EMBED
 from graph_mem.services.tracing import TraceWriter
 from graph_mem.services.wakeups import Wakeups
-from graph_mem.services.worker import Duty, Handler, Worker, recall
+from graph_mem.services.worker import Duty, Handler, Worker, reschedule
 from graph_mem.signing import token_settings
 from graph_mem.store import spaces
 from graph_mem.store.db import Database
@@ -319,7 +319,7 @@ def duties(settings: Settings) -> tuple[Duty, ...]:
         Duty("prune traces", 3600.0, partial(upkeep.prune_traces, keep=keep)),
         Duty("refresh centrality", 60.0, upkeep.refresh_centrality),
         Duty("nightly cycle", 60.0, nightly.run_if_due),
-        Duty("recall jobs", 60.0, recall),
+        Duty("reschedule jobs", 60.0, reschedule),
     )
 
 

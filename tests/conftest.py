@@ -64,6 +64,14 @@ def neo4j_address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         server.stop()
 
 
+@pytest.fixture
+def neo4j_environment(neo4j_address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings name the Neo4j of this run, as they would for whoever types a command."""
+    monkeypatch.setenv("GRAPH_MEM_NEO4J_URI", neo4j_address.uri)
+    monkeypatch.setenv("GRAPH_MEM_NEO4J_USER", neo4j_address.user)
+    monkeypatch.setenv("GRAPH_MEM_NEO4J_PASSWORD", neo4j_address.password)
+
+
 @pytest.fixture(scope="session")
 async def database(neo4j_address: Address) -> AsyncIterator[Database]:
     """A pool on it, the schema applied and the searches planned, as `up` does before it says ready."""

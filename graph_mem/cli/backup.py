@@ -13,6 +13,7 @@ from graph_mem.cli.access import complete, open_database, require_suitable
 from graph_mem.cli.output import DataDirOption, JsonOption, Output, settings_for
 from graph_mem.cli.people import Desk
 from graph_mem.config import Settings
+from graph_mem.core.text import how_many
 from graph_mem.core.vectors import Placed
 from graph_mem.errors import InvalidInput, SetupError
 
@@ -91,11 +92,8 @@ def _discard(settings: Settings, output: Output) -> None:
         return await discards.discard(desk)
 
     done = _with_database(settings, work)
-    said = (
-        f"Discarded {done.restores} unfinished restores: {done.nodes:,} nodes."
-        if done.restores
-        else ("No restore was broken off here: nothing to discard.")
-    )
+    taken = f"Discarded {how_many(done.restores, 'unfinished restore')}: {how_many(done.nodes, 'node')}."
+    said = taken if done.restores else "No restore was broken off here: nothing to discard."
     output.show({"restores": done.restores, "nodes": done.nodes}, Text(said))
 
 

@@ -1,7 +1,7 @@
 """Bringing texts in: folders, files, chats."""
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
 from typing import Annotated
@@ -95,7 +95,8 @@ def import_(
             target = Target(scope=_scope(enrolment), private=private, label=label, by_group=groups and not client)
             return await _import(deps, principal, files, zone=zone, target=target, output=output, wait=wait)
 
-    outcome = replace(asyncio.run(work()), skipped=skipped)
+    outcome = asyncio.run(work())
+    outcome.skipped = skipped
     for name in skipped[:_SKIPPED_SHOWN]:
         output.note(f"{name}: skipped, for it is none of {', '.join(sorted(SUFFIXES))}")
     if len(skipped) > _SKIPPED_SHOWN:

@@ -47,7 +47,7 @@ def reembed(
         embedder.start()
         try:
             await require_suitable(known)
-            await vectorings.require_usable(embedder)
+            await vectorings.require_usable(embedder)  # before the schema is prepared, too
             await app.prepare(known)
             async with open_database(known) as database:
                 return await vectorings.reembed(

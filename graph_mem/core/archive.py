@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from graph_mem.core.model import ClientId, DealId, OrganizationId, Place, Scope, ScopeLevel, UserId
+from graph_mem.core.model import place_of
 from graph_mem.errors import ArchiveDamaged, ArchiveUnsupported
 
 FORMAT = 1
@@ -148,19 +148,10 @@ def astray(node: Node, organizations: Collection[str]) -> bool:
     if node.kind == "Job":
         return not given.get("partition")
     try:
-        place = _place(given)
+        place = place_of(given)
     except (KeyError, ValueError):
         return True
     return (given.get("partition"), given.get("scope")) != (place.partition_token, place.scope_token)
-
-
-def _place(given: Properties) -> Place:
-    client, deal, owner = given.get("clientId"), given.get("dealId"), given.get("owner")
-    return Place(
-        OrganizationId(given["org"]),
-        Scope(ScopeLevel(given["level"]), ClientId(client) if client else None, DealId(deal) if deal else None),
-        UserId(owner) if owner else None,
-    )
 
 
 def written(line: Line) -> str:

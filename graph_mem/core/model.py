@@ -152,6 +152,16 @@ class Place:
         return self.scope.token(self.org_id)
 
 
+def place_of(node: Mapping[str, Any]) -> Place:
+    """Where a node with these properties lives. Errors: KeyError, ValueError if they name no place."""
+    client, deal, owner = node.get("clientId"), node.get("dealId"), node.get("owner")
+    return Place(
+        OrganizationId(node["org"]),
+        Scope(ScopeLevel(node["level"]), ClientId(client) if client else None, DealId(deal) if deal else None),
+        UserId(owner) if owner else None,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
     """Who calls: an organization and a user, with the role and assignments that the graph holds.

@@ -59,12 +59,12 @@ class Vocabulary:
     relation_kinds: tuple[str, ...] = ()
     many_relations: tuple[str, ...] = field(default=())
 
-    def label(self, name: str) -> Label:
+    def label(self, name: str, *, path: str = "label") -> Label:
         """The definition of `name`; InvalidInput for a label the organization does not have."""
         found = self.labels.get(name)
         if found is None:
             known = ", ".join(self.labels)
-            raise InvalidInput(f"Unknown label {name[:80]!r}; this organization has: {known}.", path=("label",))
+            raise InvalidInput(f"Unknown label {name[:80]!r}; this organization has: {known}.", path=(path,))
         return found
 
     def check_kind(self, kind: str) -> None:

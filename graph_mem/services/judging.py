@@ -104,16 +104,14 @@ async def ask(deps: Deps, principal: Principal, query: Query, *, first: int) -> 
     return Answer(query, where, placed, units, harvest.exhausted, trace, harvest.surroundings.places)
 
 
-def _named_only(
-    ranked: Sequence[Ranked], units: Mapping[str, Found], query: Query
-) -> tuple[list[Ranked], tuple[str, ...]]:
+def _named_only(ranked: list[Ranked], units: Mapping[str, Found], query: Query) -> tuple[list[Ranked], tuple[str, ...]]:
     """`ranked` where nothing is HIGH that lacks every identifier of the query, and a note if anything was.
 
     Part and order numbers that differ in a character are near in words and in meaning, and are different things.
     """
     named = identifiers(query.text)
     if not named:
-        return list(ranked), ()
+        return ranked, ()
     missed = {
         one.record_id
         for one in ranked
@@ -149,9 +147,8 @@ def shares(query: Query, harvest: Harvest, calibration: Calibration) -> tuple[li
         for one in units.values()
     ]
     words = harvest.wording.words if harvest.wording else 1
-    lexical = None
-    if harvest.wordless:
-        lexical = {}
+    # A query without a word has none in common with any text: that is no share, and not a leg that is missing.
+    lexical = dict[str, float]() if harvest.wording is None else None
     if harvest.words is not None:
         lexical = {
             one.unit_id: words_share(one.raw, words=words, units=harvest.surroundings.units) for one in harvest.words

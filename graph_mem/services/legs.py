@@ -61,11 +61,6 @@ class Harvest:
     over: int = 0
 
     @property
-    def wordless(self) -> bool:
-        """Whether the query has no word that a text could share, which the words leg would then find nowhere."""
-        return self.wording is None
-
-    @property
     def mode(self) -> RetrievalMode:
         if any(leg.name == SUBSTRING for leg in self.legs):
             return RetrievalMode.SUBSTRING
@@ -200,11 +195,12 @@ async def _widened(name: str, find: Callable[[int], Awaitable[list[Found]]], ask
     limit = max(least, asked.depth)
     while True:
         found = await find(limit)
-        held = [one for one in found if _held(one, asked.query) and not _over(one, asked)]
+        in_time = [one for one in found if _held(one, asked.query)]
+        over = frozenset(one.record_id for one in in_time if _over(one, asked))
+        held = [one for one in in_time if one.record_id not in over]
         full = len(found) >= limit
         enough = len(_records(held)) >= asked.wanted
         if enough or not full or limit >= _WIDEST:
-            over = frozenset(one.record_id for one in found if _held(one, asked.query) and _over(one, asked))
             return _Leg(Leg(name, LegState.RAN, candidates=len(held)), held, full, over)
         limit *= 4
 

@@ -11,7 +11,7 @@ from graph_mem.core.model import Event, OrganizationId, Place, Principal, Scope
 from graph_mem.core.retrieval import RetrievalConfig
 from graph_mem.core.vocabulary import Vocabulary
 from graph_mem.core.vocabulary_json import vocabulary_of, vocabulary_payload
-from graph_mem.errors import Conflict, Forbidden, InvalidInput
+from graph_mem.errors import Conflict, Forbidden
 from graph_mem.store import audit, settings
 from graph_mem.store.db import Database, Tx
 from graph_mem.store.settings import SettingsKind, Stored
@@ -186,12 +186,8 @@ async def update_lifecycle(
     deps: SettingsDeps, principal: Principal, *, expected_version: int, changes: Mapping[str, Any]
 ) -> LifecycleConfig:
     """Change some of the lifecycle settings; InvalidInput for a value out of range, and nothing is changed."""
-    known = (await deps.settings.vocabulary(principal.org_id)).labels
-    if (label := changes.get("promote_to")) is not None and label not in known:
-        raise InvalidInput(
-            f"promoteTo is {label[:80]!r}, expected a label of the organization: {', '.join(known)}.",
-            path=("promoteTo",),
-        )
+    if (label := changes.get("promote_to")) is not None:
+        (await deps.settings.vocabulary(principal.org_id)).label(label, path="promoteTo")
 
     def change(stored: Stored) -> Change:
         return Change(lifecycle_of(stored).changed(changes).overrides(LifecycleConfig()), changes)

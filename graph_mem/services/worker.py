@@ -28,9 +28,9 @@ _GIVE_UP_AFTER = 3
 _LONGEST_DELAY_MS = 600_000
 
 
-async def recall(deps: Deps) -> int:
+async def reschedule(deps: Deps) -> int:
     """Make jobs due now that a clock set back has put off for longer than any retry waits; returns how many."""
-    return await deps.db.write(lambda tx: jobs.recall(tx, longest_ms=_LONGEST_DELAY_MS + _LEASE_MS))
+    return await deps.db.write(lambda tx: jobs.reschedule(tx, longest_ms=_LONGEST_DELAY_MS + _LEASE_MS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any, LiteralString
 
 from graph_mem.core.canon import Pin, Policy, Variable
-from graph_mem.core.model import OrganizationId, Place, Principal, RecordId, Scope, token
+from graph_mem.core.model import OrganizationId, Place, Principal, RecordId, Scope, place_of, token
 from graph_mem.core.runs import VersionRef
 from graph_mem.store.db import Row, Tx, row, rows
-from graph_mem.store.visibility import access, admitted, place_of, place_properties, visible
+from graph_mem.store.visibility import access, admitted, place_properties, visible
 
 _WHERE: LiteralString = ".org, .owner, .level, .clientId, .dealId"
 POLICY_COLUMNS: LiteralString = f"{{.id, {_WHERE}, .name, .text, .priority, .active, .version}}"

@@ -17,6 +17,7 @@ from neo4j import Driver
 from neo4j.exceptions import Neo4jError
 
 from graph_mem.store.db import Tx, row, rows, translated
+from graph_mem.store.leases import FREE
 from graph_mem.store.times import ms
 
 PREFIX = "graph-mem-"
@@ -36,13 +37,13 @@ RETURN partition,
   COUNT { MATCH (m:Memory) WHERE m.partition = partition AND m.standing = 'CURRENT' AND m.processing = 'READY' }
   + COUNT { MATCH (f:Fact) WHERE f.partition = partition AND f.standing = 'CURRENT' } AS size
 """
-CLAIM = """
-MERGE (l:Lease {name: $name})
+CLAIM = f"""
+MERGE (l:Lease {{name: $name}})
 SET l.lock = $holder
 WITH l, datetime.realtime().epochMillis AS now
-WHERE NOT now <= coalesce(l.until, 0) <= now + $leaseMs
-SET l.until = now + $leaseMs
-RETURN l {.size, .at} AS last
+WHERE {FREE}
+SET l.until = now + $forMs
+RETURN l {{.size, .at}} AS last
 """
 RELEASE = "MATCH (l:Lease {name: $name}) SET l.until = 0, l.size = $size, l.at = $at"
 SWEEP = """
@@ -74,9 +75,7 @@ async def sizes(tx: Tx, partitions: Sequence[str]) -> dict[str, int]:
 
 async def claim(tx: Tx, partition: str, *, holder: str, lease: timedelta) -> LastRun | None:
     """What the last run left, if nobody else runs now; the partition is ours for `lease`."""
-    found = await row(
-        tx, CLAIM, name=_lease(partition), holder=holder, leaseMs=round(lease / timedelta(milliseconds=1))
-    )
+    found = await row(tx, CLAIM, name=_lease(partition), holder=holder, forMs=round(lease / timedelta(milliseconds=1)))
     return LastRun(found["last"]["size"] or 0, found["last"]["at"] or 0) if found else None
 
 

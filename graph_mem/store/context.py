@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 
 from graph_mem.core.canon import Absence, AbsentPin, Canon, Pin, PinnedMemory
-from graph_mem.core.model import Memory, Place, Principal, RecordId, Scope, Standing
+from graph_mem.core.model import Memory, Place, Principal, RecordId, Scope, Standing, place_of
 from graph_mem.store.canon import PIN_COLUMNS, POLICY_COLUMNS, VARIABLE_COLUMNS, chain, pin_of, policy_of, variable_of
 from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.records import memory_columns, memory_of
-from graph_mem.store.visibility import access, admit, admitted, place_of, visible
+from graph_mem.store.visibility import access, admit, admitted, visible
 
 # A folded memory leads to the one it folded into, a retired one on over the links that retire it. One path to each
 # end is enough: a chain with diamonds has more of them than can be walked. (One pattern for both kinds of link, with

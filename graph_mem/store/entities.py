@@ -17,6 +17,7 @@ from graph_mem.core.model import (
     Place,
     Principal,
     RecordId,
+    place_of,
     token,
 )
 from graph_mem.core.text import name_key
@@ -24,7 +25,7 @@ from graph_mem.errors import Conflict, NotFound
 from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.memories import Key
 from graph_mem.store.records import memory_columns, memory_of
-from graph_mem.store.visibility import access, admitted, place_of, place_properties, visible
+from graph_mem.store.visibility import access, admitted, place_properties, visible
 
 _COLUMNS = "e {.id, .org, .owner, .level, .clientId, .dealId, .name, .label, .aliases, .centrality}"
 

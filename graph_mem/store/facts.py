@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
 
-from graph_mem.core.model import Event, Fact, Place, Principal, RecordId, RecordKind, Relation, Standing
+from graph_mem.core.model import Event, Fact, Place, Principal, RecordId, RecordKind, Relation, Standing, place_of
 from graph_mem.core.seats import Seat
 from graph_mem.core.tags import tags
 from graph_mem.core.words import pieces
@@ -23,7 +23,7 @@ from graph_mem.store.records import fact_columns, fact_of, interval_properties
 from graph_mem.store.relations import SUPERSEDING
 from graph_mem.store.standing import leave, leaving
 from graph_mem.store.times import instant, ms
-from graph_mem.store.visibility import access, admitted, place_of, place_properties, visible
+from graph_mem.store.visibility import access, admitted, place_properties, visible
 
 LOCK_SLOT = f"""
 MERGE (s:Slot {{key: $key}})

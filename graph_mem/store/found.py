@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import LiteralString
 
-from graph_mem.core.model import Interval, Place, Principal, RecordId, Signals
+from graph_mem.core.model import Interval, Place, Principal, RecordId, Signals, place_of
 from graph_mem.store.db import Row
 from graph_mem.store.records import interval_of, signals_of
 from graph_mem.store.times import instant, instant_or_none
-from graph_mem.store.visibility import admit, place_of
+from graph_mem.store.visibility import admit
 
 SHOWN = 2_000
 """Characters of a unit that leave the store: enough for a snippet, and to tell look-alikes."""

@@ -15,9 +15,9 @@ from graph_mem.core.changes import (
     SetChange,
     Undo,
 )
-from graph_mem.core.model import Principal
+from graph_mem.core.model import Principal, place_of
 from graph_mem.store.db import Row, Tx, rows
-from graph_mem.store.visibility import access, admit, place_of, visible
+from graph_mem.store.visibility import access, admit, visible
 
 # `embedding` never changes by a decision, `lock` means nothing.
 _PROPERTIES: LiteralString = "{.*, embedding: null, embedding2: null, lock: null}"

@@ -42,11 +42,11 @@ UNWIND $jobs AS one
 MATCH (j:Job {id: one.id}) WHERE j.lease = $lease
 SET j.runAfter = datetime.realtime().epochMillis + one.delayMs, j.lease = null, j.error = one.error
 """
-RECALL = """
+RESCHEDULE = """
 MATCH (j:Job) WHERE j.runAfter > datetime.realtime().epochMillis + $longestMs
 WITH j ORDER BY j.id
 SET j.runAfter = j.rank
-RETURN count(*) AS recalled
+RETURN count(*) AS rescheduled
 """
 RELEASE = """
 MATCH (j:Job) WHERE j.id IN $ids AND j.lease = $lease
@@ -155,13 +155,13 @@ async def postpone(tx: Tx, delays_ms: dict[str, int], *, lease: str, error: str)
     await rows(tx, POSTPONE, jobs=jobs, lease=lease)
 
 
-async def recall(tx: Tx, *, longest_ms: int) -> int:
+async def reschedule(tx: Tx, *, longest_ms: int) -> int:
     """Make jobs due now that wait for longer than any is made to: Neo4j's clock was set back meanwhile.
 
     Whoever holds one of them goes on, and has its effect unless another worker is given the job first.
     """
-    found = await row(tx, RECALL, longestMs=longest_ms)
-    return found["recalled"] if found else 0
+    found = await row(tx, RESCHEDULE, longestMs=longest_ms)
+    return found["rescheduled"] if found else 0
 
 
 async def release(tx: Tx, ids: Sequence[str], *, lease: str) -> None:

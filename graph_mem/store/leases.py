@@ -7,16 +7,20 @@ free: nobody waits out an hour that a clock was wrong by.
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import LiteralString
 
 from graph_mem.core.model import OrganizationId
 from graph_mem.store.db import Tx, row, rows
 from graph_mem.store.times import instant_or_none, ms
 
-ACQUIRE = """
-MERGE (l:Lease {name: $name})
+FREE: LiteralString = "NOT now <= coalesce(l.until, 0) <= now + $forMs"
+"""Whether the lease `l` is nobody's at `now`, of those that are taken for `$forMs`."""
+
+ACQUIRE = f"""
+MERGE (l:Lease {{name: $name}})
 SET l.lock = $holder
 WITH l, datetime.realtime().epochMillis AS now
-FOREACH (_ IN CASE WHEN l.holder = $holder OR NOT now <= coalesce(l.until, 0) <= now + $forMs THEN [1] ELSE [] END |
+FOREACH (_ IN CASE WHEN l.holder = $holder OR {FREE} THEN [1] ELSE [] END |
   SET l.holder = $holder, l.until = now + $forMs)
 RETURN l.holder = $holder AS mine, l.doneAt AS doneAt
 """

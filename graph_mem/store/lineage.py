@@ -3,9 +3,9 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from graph_mem.core.model import Principal, RecordId
+from graph_mem.core.model import Principal, RecordId, place_of
 from graph_mem.store.db import Tx, rows
-from graph_mem.store.visibility import access, admit, place_of, visible
+from graph_mem.store.visibility import access, admit, visible
 
 LINES = f"""
 MATCH (a:Memory|Fact)-[r:SUPERSEDES|FOLDED_INTO]-(b:Memory|Fact)

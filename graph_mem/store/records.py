@@ -17,10 +17,11 @@ from graph_mem.core.model import (
     SourceKind,
     Standing,
     UserId,
+    place_of,
 )
 from graph_mem.store.db import Row, Tx, rows
 from graph_mem.store.times import instant, instant_or_none, ms
-from graph_mem.store.visibility import access, admitted, place_of, visible
+from graph_mem.store.visibility import access, admitted, visible
 
 _SHARED: LiteralString = (
     ".id, .org, .owner, .level, .clientId, .dealId, .kind, .standing, .version, .author, .createdAt,"

@@ -16,11 +16,12 @@ from graph_mem.core.model import (
     Relation,
     RelationState,
     UserId,
+    place_of,
 )
 from graph_mem.errors import NotFound
 from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.times import instant, ms
-from graph_mem.store.visibility import access, admit, admitted, place_of, visible
+from graph_mem.store.visibility import access, admit, admitted, visible
 
 _ENDS = f"""
 UNWIND $links AS new

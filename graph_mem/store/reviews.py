@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, LiteralString
 
 from graph_mem.core.changes import Change, Kept
-from graph_mem.core.model import Page, Place, Principal, UserId
+from graph_mem.core.model import Page, Place, Principal, UserId, place_of
 from graph_mem.core.proposals import Proposal, ProposalKind, ProposalState, Step, TrustCount
 from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.images import change_json, change_of
@@ -22,7 +22,6 @@ from graph_mem.store.visibility import (
     admitted,
     counted,
     per_place,
-    place_of,
     place_properties,
     visible,
 )

@@ -17,12 +17,13 @@ from graph_mem.core.model import (
     ScopeLevel,
     SourceKind,
     UserId,
+    place_of,
     token,
 )
 from graph_mem.core.runs import Held, RunTrace, VersionRef
 from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.times import instant, ms
-from graph_mem.store.visibility import PLACE, access, admit, place_of, place_properties, visible
+from graph_mem.store.visibility import PLACE, access, admit, place_properties, visible
 
 CREATE = "CREATE (t:RunTrace) SET t = $properties"
 OF_RUN = f"""

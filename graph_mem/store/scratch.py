@@ -2,11 +2,11 @@
 
 from datetime import datetime
 
-from graph_mem.core.model import Principal, token
+from graph_mem.core.model import Principal, place_of, token
 from graph_mem.core.scratch import ScratchNote
 from graph_mem.store.db import Row, Tx, row, rows
 from graph_mem.store.times import instant, ms
-from graph_mem.store.visibility import access, admitted, place_of, place_properties, visible
+from graph_mem.store.visibility import access, admitted, place_properties, visible
 
 CREATE = "CREATE (n:ScratchNote) SET n = $properties"
 OF_RUN = f"""

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, LiteralString, TypeVar
 
-from graph_mem.core.model import ClientId, DealId, OrganizationId, Place, Principal, Scope, ScopeLevel, UserId
+from graph_mem.core.model import Place, Principal, Scope, place_of
 from graph_mem.store.db import Row
 
 T = TypeVar("T")
@@ -88,16 +88,6 @@ def place_properties(place: Place) -> dict[str, Any]:
         "partition": place.partition_token,
         "scope": place.scope_token,
     }
-
-
-def place_of(node: Row) -> Place:
-    """Where a row's node lives."""
-    client, deal, owner = node.get("clientId"), node.get("dealId"), node.get("owner")
-    return Place(
-        OrganizationId(node["org"]),
-        Scope(ScopeLevel(node["level"]), ClientId(client) if client else None, DealId(deal) if deal else None),
-        UserId(owner) if owner else None,
-    )
 
 
 def admit(principal: Principal, place: Place, what: str) -> bool:

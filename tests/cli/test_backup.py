@@ -9,15 +9,11 @@ from ulid import ULID
 
 from graph_mem.cli import app
 from graph_mem.errors import AlreadyThere, InvalidInput, NotFound
-from graph_mem.local.home import Address
 
 
 def test_an_organization_is_exported_and_not_restored_over_itself(
-    neo4j_address: Address, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    neo4j_environment: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_URI", neo4j_address.uri)
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_USER", neo4j_address.user)
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_PASSWORD", neo4j_address.password)
     name, file = f"org-{ULID()}", str(tmp_path / "one.gz")
 
     def run(*given: str) -> str:

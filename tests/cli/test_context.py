@@ -9,14 +9,10 @@ from typer.testing import CliRunner
 from ulid import ULID
 
 from graph_mem.cli import app
-from graph_mem.local.home import Address
 
 
 @pytest.fixture
-def run(neo4j_address: Address, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_URI", neo4j_address.uri)
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_USER", neo4j_address.user)
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_PASSWORD", neo4j_address.password)
+def run(neo4j_environment: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     organization = f"org-{ULID()}"
 
     def command(*given: str) -> str:

@@ -10,7 +10,6 @@ from ulid import ULID
 
 from graph_mem.cli import app
 from graph_mem.cli.searching import falls
-from graph_mem.local.home import Address
 
 DATA = frozenset({"counts", "detail"})
 """Fields whose own names are data."""
@@ -25,10 +24,7 @@ def names(document: object) -> set[str]:
     return set(fields) | {name for key, value in fields.items() if key not in DATA for name in names(value)}
 
 
-def test_every_field_is_in_camel_case(neo4j_address: Address, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_URI", neo4j_address.uri)
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_USER", neo4j_address.user)
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_PASSWORD", neo4j_address.password)
+def test_every_field_is_in_camel_case(neo4j_environment: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     who = ["--org", f"org-{ULID()}", "--user", "ana"]
     notes = tmp_path / "notes.md"
     notes.write_text("# Rates\n\nNorthwind pays 185 euros an hour.")

@@ -10,17 +10,13 @@ from ulid import ULID
 
 from graph_mem.cli import main
 from graph_mem.local.folder import Announcement, DataFolder
-from graph_mem.local.home import Address
 
 Captured = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def here(neo4j_address: Address, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def here(neo4j_environment: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An environment that names the Neo4j of this run and a data folder."""
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_URI", neo4j_address.uri)
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_USER", neo4j_address.user)
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_PASSWORD", neo4j_address.password)
     monkeypatch.setenv("GRAPH_MEM_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.delenv("GRAPH_MEM_JWT_SECRET", raising=False)
 

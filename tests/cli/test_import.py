@@ -8,15 +8,11 @@ from typer.testing import CliRunner
 from ulid import ULID
 
 from graph_mem.cli import app
-from graph_mem.local.home import Address
 
 
 def test_what_is_skipped_and_what_does_not_fit_is_named_once(
-    neo4j_address: Address, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    neo4j_environment: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_URI", neo4j_address.uri)
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_USER", neo4j_address.user)
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_PASSWORD", neo4j_address.password)
     monkeypatch.setenv("COLUMNS", "300")
     who = ["--org", f"org-{ULID()}", "--user", "ana", "--data-dir", str(tmp_path / "data")]
     CliRunner().invoke(app, ["token", "--role", "owner", "--create", *who], catch_exceptions=False)

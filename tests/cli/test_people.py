@@ -12,17 +12,13 @@ from graph_mem.api.tokens import TokenSettings, TokenVerifier
 from graph_mem.cli import app
 from graph_mem.core.model import is_id
 from graph_mem.errors import Conflict, GraphMemError, InvalidInput, NotFound, SetupError
-from graph_mem.local.home import Address
 
 SECRET = "0123456789abcdef0123456789abcdef"
 
 
 @pytest.fixture
-def here(neo4j_address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+def here(neo4j_environment: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment that names the Neo4j of this run and a signing secret."""
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_URI", neo4j_address.uri)
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_USER", neo4j_address.user)
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_PASSWORD", neo4j_address.password)
     monkeypatch.setenv("GRAPH_MEM_JWT_SECRET", SECRET)
 
 

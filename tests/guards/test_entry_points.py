@@ -117,10 +117,7 @@ def test_every_command_names_an_organization_or_is_an_operators() -> None:
 
 
 @pytest.fixture
-def run(neo4j_address: Address, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_URI", neo4j_address.uri)
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_USER", neo4j_address.user)
-    monkeypatch.setenv("GRAPH_MEM_NEO4J_PASSWORD", neo4j_address.password)
+def run(neo4j_environment: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
     monkeypatch.setenv("GRAPH_MEM_JWT_SECRET", "0123456789abcdef0123456789abcdef")
     (tmp_path / "labelled.jsonl").write_text('{"query": "words", "relevant": ["mem_01HZZZZZZZZZZZZZZZZZZZZZZZ"]}\n')
     (tmp_path / "note.md").write_text("A note.")

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import itertools
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -47,8 +48,9 @@ class Killed(Exception):
     """The process ends here."""
 
 
-def killed_after(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, calls: int) -> None:
-    """Let the function be called so often, and end the process at the next call."""
+@contextmanager
+def killed_after(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, calls: int) -> Iterator[None]:
+    """Let the function be called so often, and end the process at the next call, which must come."""
     working, left = getattr(place, name), itertools.count(calls, -1)
 
     def one(*given: Any, **named: Any) -> Any:
@@ -56,7 +58,10 @@ def killed_after(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, calls: 
             raise Killed
         return working(*given, **named)
 
-    monkeypatch.setattr(place, name, one)
+    with monkeypatch.context() as patch:
+        patch.setattr(place, name, one)
+        with pytest.raises(Killed):
+            yield
 
 
 async def said(deps: Deps, org: Company, statement: str, *, relation: str = "rate") -> str:
@@ -79,10 +84,8 @@ async def test_a_restore_equals_what_was_exported_node_by_node_and_edge_by_edge(
     await leave_traces(world)
     org, file = world.org, tmp_path / "all.gz"
     before = await whole(deps.db, org.id)
-    with monkeypatch.context() as patch:
-        killed_after(patch, archives, "nodes", 12)
-        with pytest.raises(Killed):
-            await exports.export(deps, file, organization=org.name, model=MODEL)
+    with killed_after(monkeypatch, archives, "nodes", 12):
+        await exports.export(deps, file, organization=org.name, model=MODEL)
     done = await exports.export(deps, file, organization=org.name, model=MODEL)
     assert names(tmp_path) == ["all.gz"]
     assert mode(file) == 0o600
@@ -93,10 +96,8 @@ async def test_a_restore_equals_what_was_exported_node_by_node_and_edge_by_edge(
         await restores.restore(deps, file, model=MODEL)
     await wipe(deps.db, org.id)
     monkeypatch.setattr(restores, "_BATCH", 100)
-    with monkeypatch.context() as patch:
-        killed_after(patch, archives, "create", 3)
-        with pytest.raises(Killed):
-            await restores.restore(deps, file, model=MODEL)
+    with killed_after(monkeypatch, archives, "create", 3):
+        await restores.restore(deps, file, model=MODEL)
     restored = await restores.restore(deps, file, model=MODEL)
     assert restored.resumed_at > 0
     assert await whole(deps.db, org.id) == before
@@ -125,16 +126,12 @@ async def test_a_restore_that_is_discarded_leaves_what_was_here_before_it(
     there = await everything(deps)
     monkeypatch.setattr(restores, "_BATCH", 100)
     monkeypatch.setattr(discards, "_BATCH", 10)
-    with monkeypatch.context() as patch:
-        killed_after(patch, archives, "create", after)
-        with pytest.raises(Killed):
-            await restores.restore(deps, file, model=MODEL)
+    with killed_after(monkeypatch, archives, "create", after):
+        await restores.restore(deps, file, model=MODEL)
     assert await everything(deps) != there
 
-    with monkeypatch.context() as patch:
-        killed_after(patch, stored_discards, "remove", 12)
-        with pytest.raises(Killed):
-            await discards.discard(deps)
+    with killed_after(monkeypatch, stored_discards, "remove", 12):
+        await discards.discard(deps)
     with pytest.raises(Conflict, match="being discarded"):
         await restores.restore(deps, file, model=MODEL)
     done = await discards.discard(deps)
@@ -156,10 +153,8 @@ async def test_a_restore_that_let_people_in_is_not_discarded_and_a_finished_one_
     await exports.export(deps, file, organization=org.name, model=MODEL)
     before = await whole(deps.db, org.id)
     await wipe(deps.db, org.id)
-    with monkeypatch.context() as patch:
-        killed_after(patch, archives, "done", 0)
-        with pytest.raises(Killed):
-            await restores.restore(deps, file, model=MODEL)
+    with killed_after(monkeypatch, archives, "done", 0):
+        await restores.restore(deps, file, model=MODEL)
     with pytest.raises(Conflict, match=f"{org.name} has members already"):
         await discards.discard(deps)
     assert await whole(deps.db, org.id) == before
@@ -364,10 +359,8 @@ async def test_an_organization_that_a_restore_is_bringing_does_not_give_way_to_a
     before = await whole(deps.db, org.id)
     await wipe(deps.db, org.id)
     monkeypatch.setattr(restores, "_BATCH", 1)
-    with monkeypatch.context() as patch:
-        killed_after(patch, archives, "create", 1)
-        with pytest.raises(Killed):
-            await restores.restore(deps, two, model=MODEL)
+    with killed_after(monkeypatch, archives, "create", 1):
+        await restores.restore(deps, two, model=MODEL)
     with pytest.raises(AlreadyThere, match=org.name):
         await restores.restore(deps, one, model=MODEL)
     await restores.restore(deps, two, model=MODEL)
@@ -381,10 +374,8 @@ async def test_a_name_that_a_discarded_restore_gave_back_is_free_again(
     await exports.export(deps, file, organization=org.name, model=MODEL)
     await admin.remove_organization(deps, organization=org.name)
     monkeypatch.setattr(restores, "_BATCH", 1)
-    with monkeypatch.context() as patch:
-        killed_after(patch, archives, "connect", 2)
-        with pytest.raises(Killed):
-            await restores.restore(deps, file, model=MODEL)
+    with killed_after(monkeypatch, archives, "connect", 2):
+        await restores.restore(deps, file, model=MODEL)
     await discards.discard(deps)
     fresh = await admin.create_organization(deps, name=org.name, owner=f"owner@{org.name}")
     assert fresh.user_id != org.owner.user_id, "whoever takes the name is somebody else"

@@ -11,7 +11,7 @@ from graph_mem.core.model import RecordId, Standing
 from graph_mem.services import Deps, capture, facts, history, nightly, upkeep, utc_now
 from graph_mem.services.capture import PROCESS, NewMemory
 from graph_mem.services.facts import NewFact
-from graph_mem.services.worker import Worker, recall
+from graph_mem.services.worker import Worker, reschedule
 from graph_mem.store import centrality, leases
 from graph_mem.store.db import Tx
 from graph_mem.store.jobs import Job
@@ -82,7 +82,7 @@ async def test_a_retry_that_the_databases_clock_put_off_by_hours_comes_back(deps
         org=org.id,
         waits=waits,
     )
-    assert await recall(deps) >= 2
+    assert await reschedule(deps) >= 2
     again = Worker(deps, HANDLERS, org_ids=[org.id])
     assert await again.work_once() == 2
     assert await again.work_once() == 0

@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph_mem.core.model import ClientId, DealId, OrganizationId, Place, Principal, Role, Scope, ScopeLevel, UserId
+from graph_mem.core.model import (
+    ClientId,
+    DealId,
+    OrganizationId,
+    Place,
+    Principal,
+    Role,
+    Scope,
+    ScopeLevel,
+    UserId,
+    place_of,
+)
 from graph_mem.store.db import Row
 from graph_mem.store.visibility import (
     SecurityEvents,
@@ -14,7 +25,6 @@ from graph_mem.store.visibility import (
     admit,
     admitted,
     counted,
-    place_of,
     place_properties,
     security_events,
     visible,
