@@ -109,17 +109,14 @@ def _named_only(ranked: list[Ranked], units: Mapping[str, Found], query: Query) 
 
     Part and order numbers that differ in a character are near in words and in meaning, and are different things.
     """
-    named = identifiers(query.text)
-    if not named:
+    high = {one.record_id: units[one.passage_id].content for one in ranked if one.tier is Tier.HIGH}
+    named = identifiers(query.text) if high else []
+    missed = {id for id, content in high.items() if named and not any(name.search(content) for name in named)}
+    if not missed:
         return ranked, ()
-    missed = {
-        one.record_id
-        for one in ranked
-        if one.tier is Tier.HIGH and not any(name.search(units[one.passage_id].content) for name in named)
-    }
     kept = [replace(one, tier=Tier.STANDARD) if one.record_id in missed else one for one in ranked]
     note = f"No identifier of the query stands in {how_many(len(missed), 'result')}, which would be HIGH otherwise."
-    return kept, (note,) if missed else ()
+    return kept, (note,)
 
 
 def noted(text: str) -> str:
