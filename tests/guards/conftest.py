@@ -18,8 +18,9 @@ async def deps(database: Database) -> AsyncIterator[Deps]:
             yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def world(deps: Deps) -> World:
+    """Each file's own: some change what is in it, and files run in any order."""
     made = await build(deps)
     await leave_traces(made)
     return made

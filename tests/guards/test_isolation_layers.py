@@ -153,7 +153,7 @@ def opened(world: World, *, only: str | None = None) -> Opened:
     return Opened(world.deps.db, places=world.places.values(), only=only)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def reached(world: World) -> dict[str, list[Attempt]]:
     """Which attempts run which statement; with all of them opened none shows or changes anything."""
     made: dict[str, list[Attempt]] = {}
