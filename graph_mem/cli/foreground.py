@@ -25,6 +25,7 @@ from graph_mem.errors import SetupError
 from graph_mem.local.conf import Ports
 from graph_mem.local.folder import Announcement, DataFolder
 from graph_mem.local.home import Address, has_ended
+from graph_mem.local.server import LocalServer
 from graph_mem.services import utc_now
 from graph_mem.services.admin import ensure_principal
 from graph_mem.signing import token_settings
@@ -93,6 +94,7 @@ class Foreground:
                 await serving.until_any(stop, serve, watch)
         finally:
             watch.cancel()
+            await asyncio.wait({watch})
 
     async def _database(self, stop: asyncio.Event) -> Address | None:
         """Where Neo4j answers; None if we were told to stop meanwhile."""
@@ -103,9 +105,7 @@ class Foreground:
         await serving.until_any(stop, starting)
         if starting.done():
             return starting.result()
-        await asyncio.to_thread(self._server.stop)
-        with suppress(SetupError):
-            await starting
+        await broken_off(self._server, starting)
         return None
 
     async def _keep_database_running(self) -> None:
@@ -116,7 +116,12 @@ class Foreground:
         while True:
             await until_ended(self._server.home.process())
             self._output.note("Neo4j ended unexpectedly; starting it again.")
-            await asyncio.to_thread(self._server.restart)
+            starting = asyncio.create_task(asyncio.to_thread(self._server.restart))
+            try:
+                await asyncio.shield(starting)
+            except asyncio.CancelledError:
+                await broken_off(self._server, starting)
+                raise
 
     def _announce(self, ready: Ready) -> None:
         neo4j = ready.neo4j
@@ -128,6 +133,15 @@ class Foreground:
             "browser": neo4j.browser or None,
         }
         self._output.show(document, panel(ready, self._folder), Text(ready.token or ""))
+
+
+async def broken_off(server: LocalServer, starting: asyncio.Task[Address]) -> None:
+    """Stop a server that a thread is starting, as often as it takes: it may be told so before it has a process."""
+    while not starting.done():
+        await asyncio.to_thread(server.stop)
+        await asyncio.wait({starting}, timeout=WATCH_S)
+    with suppress(SetupError):
+        starting.result()
 
 
 async def until_ended(process: psutil.Process | None) -> None:

@@ -84,7 +84,8 @@ class LocalServer:
                 return self.home.address()
             if running is not None:
                 stop_process(running)
-            self._reap()
+            if self._child is not None:
+                self._child.wait()
             ports = Ports(bolt=choose_port(wanted.bolt, "Bolt"), http=choose_port(wanted.http, "HTTP"))
             self.configure(ports)
             if not self.home.has_data:
@@ -102,8 +103,10 @@ class LocalServer:
 
     def stop(self) -> bool:
         """Stop the server cleanly and wait for its end; False if it was not running."""
+        child = self._child  # not one that a thread of ours may start right after
         stopped = self.home.stop()
-        self._reap()
+        if child is not None:
+            child.wait()
         return stopped
 
     def admin(self, *arguments: str) -> str:
@@ -121,11 +124,6 @@ class LocalServer:
         if done.returncode != 0:
             raise SetupError(f"neo4j-admin {' '.join(arguments[:2])} failed: {(done.stderr or done.stdout).strip()}")
         return done.stdout
-
-    def _reap(self) -> None:
-        if self._child is not None:
-            self._child.wait()
-            self._child = None
 
     def _render(self, ports: Ports) -> str:
         return render(ports=ports, memory=self._engine.memory, java_options=self._engine.java.options)

@@ -39,7 +39,7 @@ async def refresh_centrality(deps: Deps) -> int:
 
     done = 0
     for partition, size in (await deps.db.read(look)).items():
-        if size and await _compute_if_due(deps, partition, size):
+        if size and await refresh_partition(deps, partition, size=size):
             done += 1
     return done
 
@@ -53,7 +53,8 @@ def due(last: LastRun, size: int, *, now: datetime) -> bool:
     return changed >= max(_BULK, _BULK_SHARE * last.size) or abs(now - instant(last.at)) >= REFRESH_AFTER
 
 
-async def _compute_if_due(deps: Deps, partition: str, size: int) -> bool:
+async def refresh_partition(deps: Deps, partition: str, *, size: int) -> bool:
+    """Compute centrality of a partition of `size` records if it is due and nobody else does; whether it was."""
     holder = deps.new_id("job")
 
     async def claim(tx: Tx) -> LastRun | None:
@@ -66,7 +67,11 @@ async def _compute_if_due(deps: Deps, partition: str, size: int) -> bool:
     if not due(last, size, now=now):
         await _release(deps, partition, last)
         return False
-    await compute_centrality(deps, partition)
+    try:
+        await compute_centrality(deps, partition)
+    except asyncio.CancelledError:
+        await _release(deps, partition, last)
+        raise
     await _release(deps, partition, centrality.run(size, now))
     return True
 
@@ -79,11 +84,24 @@ async def _release(deps: Deps, partition: str, run: LastRun) -> None:
 
 
 async def compute_centrality(deps: Deps, partition: str) -> int:
-    """Compute centrality of one partition now; returns how many records and entities have it."""
+    """Compute centrality of one partition now; returns how many records and entities have it.
+
+    Cancelled, it returns once neither its thread nor its projection is left.
+    """
     if deps.db.blocking is None:
         return 0
+    name = centrality.graph_name(partition)
     with deps.db.blocking() as driver:
-        written = await asyncio.to_thread(centrality.compute, driver, database=deps.db.name, partition=partition)
+        computing = asyncio.create_task(
+            asyncio.to_thread(centrality.compute, driver, database=deps.db.name, partition=partition, name=name)
+        )
+        try:
+            written = await asyncio.shield(computing)
+        except asyncio.CancelledError:
+            driver.close()
+            await asyncio.gather(computing, return_exceptions=True)
+            await deps.db.run(centrality.DROP, name=name)
+            raise
     _log.info("centrality computed", extra={"partition": partition, "nodes": written})
     return written
 

@@ -14,8 +14,9 @@ from typing import LiteralString
 from uuid import uuid4
 
 from neo4j import Driver
-from neo4j.exceptions import Neo4jError
+from neo4j.exceptions import DriverError, Neo4jError
 
+from graph_mem.errors import DatabaseUnavailable
 from graph_mem.store.db import Tx, row, rows, translated
 from graph_mem.store.leases import FREE
 from graph_mem.store.times import ms
@@ -45,6 +46,7 @@ WHERE {FREE}
 SET l.until = now + $forMs
 RETURN l {{.size, .at}} AS last
 """
+DROP = "CALL gds.graph.drop($name, false) YIELD graphName RETURN graphName"
 RELEASE = "MATCH (l:Lease {name: $name}) SET l.until = 0, l.size = $size, l.at = $at"
 SWEEP = """
 CALL gds.graph.list() YIELD graphName, creationTime
@@ -93,24 +95,36 @@ def _lease(partition: str) -> str:
     return f"centrality {partition}"
 
 
-def compute(driver: Driver, *, database: str, partition: str) -> int:
+def graph_name(partition: str) -> str:
+    """A name for one projection of a partition, so that runs may overlap."""
+    return f"{PREFIX}{partition}-{uuid4()}"
+
+
+def compute(driver: Driver, *, database: str, partition: str, name: str) -> int:
     """Write `centrality`, 0..1, to every current record and entity of a partition; returns how many. Blocks.
 
-    The projection has a name of its own, so that runs may overlap, and is dropped whatever happens.
+    The projection `name` is dropped whatever happens here; closing `driver` from outside breaks the computation off,
+    and then the projection is left to the caller.
+
+    Errors: DatabaseUnavailable.
     """
     from graphdatascience import GraphDataScience  # noqa: PLC0415 # brings pandas, which only this needs
+    from graphdatascience.error.unable_to_connect import UnableToConnectError  # noqa: PLC0415
+
+    from graph_mem.store.gds import Runner  # noqa: PLC0415
 
     try:
-        gds = GraphDataScience(driver, database=database, arrow=False, show_progress=False)
+        gds = GraphDataScience(Runner(driver, "bolt", database=database), arrow=False, show_progress=False)
         gds.run_cypher(SWEEP, {"prefix": PREFIX, "age": _ORPHANED_AFTER})
         if _empty(driver, database=database, partition=partition):
             return 0
-        name = f"{PREFIX}{partition}-{uuid4()}"
         with gds.graph.project.cypher(PROJECT, graph_name=name, partition=partition) as graph:
             done = gds.page_rank.write(graph, "centrality", scaler="MinMax", concurrency=2)
             return done.node_properties_written
-    except Neo4jError as error:
+    except (Neo4jError, DriverError) as error:
         raise translated(error) from error
+    except UnableToConnectError as error:
+        raise DatabaseUnavailable("Neo4j does not answer Graph Data Science's client.") from error
 
 
 ANY = "RETURN EXISTS { MATCH (m:Memory|Fact|Entity) WHERE m.partition = $partition } AS found"

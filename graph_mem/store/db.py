@@ -168,7 +168,13 @@ class Database:
             notifications_min_severity="OFF",
         )
         made = cls(driver, database=database, connections=pool_size, timeout_s=timeout_s)
-        made.blocking = lambda: GraphDatabase.driver(uri, auth=(user, password), notifications_min_severity="OFF")
+        made.blocking = lambda: GraphDatabase.driver(
+            uri,
+            auth=(user, password),
+            connection_timeout=5.0,
+            max_transaction_retry_time=retry_s,
+            notifications_min_severity="OFF",
+        )
         return made
 
     async def read(self, work: Callable[[Tx], Awaitable[T]], *, timeout_s: float | None = None) -> T:

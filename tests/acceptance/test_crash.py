@@ -14,9 +14,11 @@ from typing import Any
 import httpx
 import pytest
 
+from graph_mem.local.folder import DataFolder
 from graph_mem.local.server import Engine
 
 READY_S = 120
+STOPPED_S = 60
 
 
 class Instance:
@@ -45,12 +47,22 @@ class Instance:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(30)
 
+    def stop(self) -> int:
+        """The exit status after SIGTERM; one that does not end says in its log what every thread of it is at."""
+        self.process.terminate()
+        try:
+            return self.process.wait(STOPPED_S)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)
+            raise
+
 
 @contextmanager
 def up(folder: Path) -> Iterator[Instance]:
     """An instance on `folder`, which may not fetch anything."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GRAPH_MEM_NEO4J")}
     environment |= {"GRAPH_MEM_EMBEDDER": "onnx", "GRAPH_MEM_MAVEN_MIRROR": "http://127.0.0.1:9/nothing"}
+    environment |= {"PYTHONFAULTHANDLER": "1"}
     code = "from graph_mem.cli import main; main()"
     command = [
         sys.executable,
@@ -71,12 +83,13 @@ def up(folder: Path) -> Iterator[Instance]:
         )
     assert process.stdout
     try:
-        yield Instance(process, process.stdout.readline())
+        instance = Instance(process, process.stdout.readline())
+        yield instance
     finally:
         if process.poll() is None:
-            process.terminate()
-            process.wait(60)
+            instance.stop()
         process.stdout.close()
+        print((folder / "up.log").read_text())
 
 
 def test_nothing_acknowledged_is_lost_when_everything_is_killed(engine: Engine, tmp_path: Path) -> None:
@@ -89,8 +102,28 @@ def test_nothing_acknowledged_is_lost_when_everything_is_killed(engine: Engine, 
         search = "query($t: String!) { search(input: {text: $t}) { mode hits { node { id } } } }"
         page = second.ask(search, t="okapi37")
         assert page["hits"][0]["node"]["id"] == ids[37]
-        second.process.send_signal(signal.SIGTERM)
-        assert second.process.wait(60) == 0
+        assert second.stop() == 0
+
+
+def test_an_instance_told_to_stop_while_its_database_is_started_again_leaves_none_behind(
+    engine: Engine, tmp_path: Path
+) -> None:
+    home = DataFolder(tmp_path).neo4j_home
+    with up(tmp_path) as instance:
+        database = home.process()
+        assert database is not None
+        database.kill()
+        note_in(tmp_path / "up.log", "starting it again")
+        assert instance.stop() == 0
+    assert home.process() is None
+
+
+def note_in(log: Path, text: str) -> None:
+    """Return once the log says so."""
+    end = time.monotonic() + READY_S
+    while text not in log.read_text():
+        assert time.monotonic() < end, log.read_text()
+        time.sleep(0.05)
 
 
 def ready(instance: Instance, ids: list[str]) -> set[str]:

@@ -11,12 +11,12 @@ import pytest
 from graph_mem.core.model import ORGANIZATION, Page, Place, Principal, Role
 from graph_mem.core.retrieval import LegState, RetrievalMode, SearchPage
 from graph_mem.errors import Conflict, Forbidden, InvalidInput
-from graph_mem.services import Deps, accounts, capture, lifecycle, records, settings, upkeep
+from graph_mem.services import Deps, accounts, capture, lifecycle, records, settings
 from graph_mem.services.capture import NewMemory
 from graph_mem.services.settings import SettingsCache
 from graph_mem.services.tracing import Retrieval, TraceWriter
 from graph_mem.store import traces
-from graph_mem.store.db import Database, Tx, rows
+from graph_mem.store.db import Database, Tx
 from graph_mem.store.traces import Between, Saved
 from tests.people import Company, company
 from tests.services.test_recall import ask, found, save
@@ -213,40 +213,3 @@ async def test_every_setting_that_can_be_changed_is_in_the_trace(deps: Deps, org
     assert kept is not None
     assert (kept[0].config.profile, kept[0].config.fusion) == ("BLEND", "RRF")
     assert page.hits[0].score.fused == pytest.approx(1.0)
-
-
-async def test_centrality_ranks_a_known_graph_and_leaves_no_projection(deps: Deps, org: Company) -> None:
-    """Five nodes: hub H with three memories, one of which also names F. By PageRank: H, A, then the rest."""
-    partition = f"k{org.id}"
-
-    async def plant(tx: Tx) -> None:
-        await rows(
-            tx,
-            """CREATE (h:Entity {id: 'H' + $p, partition: $p}), (f:Entity {id: 'F' + $p, partition: $p})
-            WITH h, f UNWIND ['A', 'B', 'C'] AS name
-            CREATE (m:Memory {id: name + $p, partition: $p, standing: 'CURRENT'})-[:MENTIONS]->(h)
-            WITH f, m WHERE m.id = 'A' + $p CREATE (m)-[:MENTIONS]->(f)""",
-            p=partition,
-        )
-
-    async def read(tx: Tx) -> list[tuple[str, float]]:
-        found = await rows(
-            tx, "MATCH (n {partition: $p}) RETURN n.id AS id, n.centrality AS c ORDER BY c DESC, id", p=partition
-        )
-        return [(one["id"].removesuffix(partition), one["c"]) for one in found]
-
-    await deps.db.write(plant)
-    await upkeep.compute_centrality(deps, partition)
-    ranked = await deps.db.read(read)
-    assert [id for id, _ in ranked] == ["H", "A", "F", "B", "C"]
-    assert ranked[0][1] == 1.0
-    assert ranked[-1][1] == 0.0
-    left = await deps.db.run(
-        "CALL gds.graph.list() YIELD graphName WHERE graphName CONTAINS $p RETURN graphName", p=partition
-    )
-    assert left == []
-    await deps.db.run("MATCH (n {partition: $p}) DETACH DELETE n", p=partition)
-
-
-async def test_centrality_of_nothing_is_nothing(deps: Deps) -> None:
-    assert await upkeep.compute_centrality(deps, "knothing0") == 0
