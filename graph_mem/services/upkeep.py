@@ -1,10 +1,12 @@
 """What keeps search good in the background: centrality, and the end of old traces. Each is a worker's duty."""
 
 import asyncio
+import contextlib
 import logging
 from datetime import datetime, timedelta
 
 from graph_mem.core.model import ORGANIZATION, OrganizationId, Place
+from graph_mem.errors import DatabaseUnavailable, OperationTimeout
 from graph_mem.services import Deps
 from graph_mem.store import centrality, tenants, traces
 from graph_mem.store.centrality import LastRun
@@ -20,6 +22,10 @@ REFRESH_AFTER = timedelta(hours=6)
 _BULK = 50
 _BULK_SHARE = 0.1
 _PRUNED_AT_ONCE = 1_000
+_BROKEN_OFF_WITHIN_S = 20.0
+"""Graph Data Science looks every ten seconds whether it is to end."""
+
+_ASK_AGAIN_S = 0.2
 
 
 async def refresh_centrality(deps: Deps) -> int:
@@ -86,24 +92,32 @@ async def _release(deps: Deps, partition: str, run: LastRun) -> None:
 async def compute_centrality(deps: Deps, partition: str) -> int:
     """Compute centrality of one partition now; returns how many records and entities have it.
 
-    Cancelled, it returns once neither its thread nor its projection is left.
+    Cancelled, it returns once its thread has ended and dropped its projection.
     """
-    if deps.db.blocking is None:
+    connect = deps.db.blocking
+    if connect is None:
         return 0
     name = centrality.graph_name(partition)
-    with deps.db.blocking() as driver:
-        computing = asyncio.create_task(
-            asyncio.to_thread(centrality.compute, driver, database=deps.db.name, partition=partition, name=name)
-        )
-        try:
-            written = await asyncio.shield(computing)
-        except asyncio.CancelledError:
-            driver.close()
-            await asyncio.gather(computing, return_exceptions=True)
-            await deps.db.run(centrality.DROP, name=name)
-            raise
+    computing = asyncio.create_task(
+        asyncio.to_thread(centrality.compute, connect, database=deps.db.name, partition=partition, name=name)
+    )
+    try:
+        written = await asyncio.shield(computing)
+    except asyncio.CancelledError:
+        await _break_off(deps, computing, name)
+        raise
     _log.info("centrality computed", extra={"partition": partition, "nodes": written})
     return written
+
+
+async def _break_off(deps: Deps, computing: asyncio.Task[int], name: str) -> None:
+    """Have the server end whatever the thread waits for. A server that does not answer is not waited for longer."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_BROKEN_OFF_WITHIN_S):
+            while not computing.done():
+                with contextlib.suppress(DatabaseUnavailable, OperationTimeout):
+                    await deps.db.run(centrality.TERMINATE, name=name)
+                await asyncio.wait({computing}, timeout=_ASK_AGAIN_S)
 
 
 async def prune_traces(deps: Deps, *, keep: timedelta) -> int:

@@ -7,7 +7,7 @@ count both ways, so that a memory gains by the entities it names as they gain by
 # The client leaves much of its surface untyped.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import LiteralString
@@ -46,7 +46,12 @@ WHERE {FREE}
 SET l.until = now + $forMs
 RETURN l {{.size, .at}} AS last
 """
-DROP = "CALL gds.graph.drop($name, false) YIELD graphName RETURN graphName"
+TERMINATE = """
+SHOW TRANSACTIONS YIELD transactionId AS id, parameters, currentQuery
+WHERE parameters.graph_name = $name AND NOT currentQuery CONTAINS 'gds.graph.drop'
+TERMINATE TRANSACTIONS id YIELD message
+RETURN message
+"""
 RELEASE = "MATCH (l:Lease {name: $name}) SET l.until = 0, l.size = $size, l.at = $at"
 SWEEP = """
 CALL gds.graph.list() YIELD graphName, creationTime
@@ -100,11 +105,10 @@ def graph_name(partition: str) -> str:
     return f"{PREFIX}{partition}-{uuid4()}"
 
 
-def compute(driver: Driver, *, database: str, partition: str, name: str) -> int:
+def compute(connect: Callable[[], Driver], *, database: str, partition: str, name: str) -> int:
     """Write `centrality`, 0..1, to every current record and entity of a partition; returns how many. Blocks.
 
-    The projection `name` is dropped whatever happens here; closing `driver` from outside breaks the computation off,
-    and then the projection is left to the caller.
+    The projection `name` is dropped whatever happens. TERMINATE breaks it off from outside.
 
     Errors: DatabaseUnavailable.
     """
@@ -114,13 +118,14 @@ def compute(driver: Driver, *, database: str, partition: str, name: str) -> int:
     from graph_mem.store.gds import Runner  # noqa: PLC0415
 
     try:
-        gds = GraphDataScience(Runner(driver, "bolt", database=database), arrow=False, show_progress=False)
-        gds.run_cypher(SWEEP, {"prefix": PREFIX, "age": _ORPHANED_AFTER})
-        if _empty(driver, database=database, partition=partition):
-            return 0
-        with gds.graph.project.cypher(PROJECT, graph_name=name, partition=partition) as graph:
-            done = gds.page_rank.write(graph, "centrality", scaler="MinMax", concurrency=2)
-            return done.node_properties_written
+        with connect() as driver:
+            gds = GraphDataScience(Runner(driver, "bolt", database=database), arrow=False, show_progress=False)
+            gds.run_cypher(SWEEP, {"prefix": PREFIX, "age": _ORPHANED_AFTER})
+            if _empty(driver, database=database, partition=partition):
+                return 0
+            with gds.graph.project.cypher(PROJECT, graph_name=name, partition=partition) as graph:
+                done = gds.page_rank.write(graph, "centrality", scaler="MinMax", concurrency=2)
+                return done.node_properties_written
     except (Neo4jError, DriverError) as error:
         raise translated(error) from error
     except UnableToConnectError as error:

@@ -70,23 +70,18 @@ async def test_centrality_of_nothing_is_nothing(deps: Deps) -> None:
     assert await upkeep.compute_centrality(deps, "knothing0") == 0
 
 
-async def test_a_computation_that_is_broken_off_leaves_no_thread_and_no_projection(deps: Deps, held: str) -> None:
+async def test_a_computation_that_is_broken_off_leaves_no_thread_no_projection_and_no_lease(
+    deps: Deps, held: str
+) -> None:
     """A thread that goes on would keep the process from ending."""
-    computing = asyncio.create_task(upkeep.compute_centrality(deps, held))
+    computing = asyncio.create_task(upkeep.refresh_partition(deps, held, size=1))
     await until_projected(deps, held)
     assert at_work()
     computing.cancel()
     await asyncio.wait({computing}, timeout=PATIENCE_S)
     assert computing.cancelled()
-    assert await deps.db.run(PROJECTIONS, p=held) == []
     assert not at_work()
-
-
-async def test_a_partition_whose_computation_is_broken_off_is_free_at_once(deps: Deps, held: str) -> None:
-    computing = asyncio.create_task(upkeep.refresh_partition(deps, held, size=1))
-    await until_projected(deps, held)
-    computing.cancel()
-    await asyncio.wait({computing}, timeout=PATIENCE_S)
+    assert await deps.db.run(PROJECTIONS, p=held) == []
 
     async def claim(tx: Tx) -> LastRun | None:
         return await centrality.claim(tx, held, holder="another", lease=timedelta(minutes=1))
