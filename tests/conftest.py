@@ -19,6 +19,7 @@ from graph_mem.local.server import SHORT_LIVED, Engine, LocalServer
 from graph_mem.services.warming import warm
 from graph_mem.store.db import Database
 from graph_mem.store.migrate import migrate
+from tests.people import OPEN
 
 property_settings.register_profile("graph-mem", deadline=None)  # whoever else is busy on this machine
 property_settings.load_profile("graph-mem")
@@ -84,3 +85,11 @@ async def database(neo4j_address: Address) -> AsyncIterator[Database]:
         yield database
     finally:
         await database.close()
+
+
+@pytest.fixture(autouse=True)
+async def _written() -> AsyncIterator[None]:
+    """What a test leaves to a writer that others share is in the graph before the next one counts anything there."""
+    yield
+    for writer in list(OPEN):
+        await writer.flush()

@@ -42,6 +42,10 @@ class WordTokenizer:
         return len(text.split())
 
 
+OPEN: set[TraceWriter] = set()
+"""The writers of all that `deps_on` has made and not closed yet."""
+
+
 @asynccontextmanager
 async def deps_on(
     database: Database, *, load: Callable[[], Encoder] = HashEncoder, clock: Callable[[], datetime] | None = None
@@ -52,6 +56,7 @@ async def deps_on(
     embedder.start()
     assert (await embedder.settled()).state is EmbedderState.READY
     traces = TraceWriter(database)
+    OPEN.add(traces)
     deps = Deps(
         db=database,
         embedder=embedder,
@@ -64,6 +69,7 @@ async def deps_on(
     try:
         yield replace(deps, clock=clock) if clock else deps
     finally:
+        OPEN.remove(traces)
         await traces.aclose()
         await embedder.aclose()
 

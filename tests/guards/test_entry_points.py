@@ -3,7 +3,8 @@
 # The driver leaves its **config untyped, graphql-core what a NonNull is of.
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,14 +26,14 @@ from graph_mem.local.home import Address
 from graph_mem.services import Deps, capture, exports, facts, restores
 from graph_mem.services.capture import NewMemory
 from graph_mem.services.facts import NewFact
-from graph_mem.store.db import Database
+from graph_mem.store.db import Database, Row
 from tests.guards.matrix import schema, shape
 from tests.guards.test_isolation_hostile import hostile
 from tests.people import company, work_off
 from tests.services.whole import wipe
 
 PUBLIC = "Query.health"
-ALL = "MATCH (n) WHERE NOT n:Lease RETURN count(n) AS nodes"
+ALL = "MATCH (n) WHERE NOT n:Lease RETURN labels(n)[0] AS kind, count(*) AS nodes"
 OF_NO_ORGANIZATION = {
     "up", "down", "status", "logs", "serve", "worker", "migrate", "fetch", "doctor", "db dump", "db load", "db compact",
     "reembed", "restore", "org create", "org list",
@@ -94,8 +95,13 @@ async def test_no_field_answers_nobody(deps: Deps, document: str, variables: dic
     assert await nodes(deps.db) == before
 
 
-async def nodes(db: Database) -> int:
-    return (await db.run(ALL))[0]["nodes"]
+async def nodes(db: Database) -> Counter[str]:
+    """How many there are of each kind."""
+    return by_kind(await db.run(ALL))
+
+
+def by_kind(found: Iterable[Row]) -> Counter[str]:
+    return Counter({one["kind"]: one["nodes"] for one in found})
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, set[str]]]:
@@ -141,9 +147,9 @@ def test_a_command_for_an_organization_that_is_not_there_writes_nothing(
     assert counted(neo4j_address) == before
 
 
-def counted(address: Address) -> int:
+def counted(address: Address) -> Counter[str]:
     with GraphDatabase.driver(address.uri, auth=(address.user, address.password)) as driver:
-        return driver.execute_query(ALL).records[0]["nodes"]
+        return by_kind(driver.execute_query(ALL).records)
 
 
 JOBS: dict[str, dict[str, Any]] = {
