@@ -344,7 +344,7 @@ def _say_if_failed(running: asyncio.Future[list[None]]) -> None:
         _log.critical("the worker has ended; nothing is processed until a restart", exc_info=error)
 
 
-async def run_worker(settings: Settings, until: asyncio.Event) -> None:
-    """Work on jobs of the database until `until` is set."""
+async def run_worker(settings: Settings) -> None:
+    """Work on jobs of the database until cancelled."""
     async with opened(settings) as deps, working(deps, settings):
-        await until.wait()
+        await asyncio.Event().wait()

@@ -2,9 +2,11 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 import httpx
 import psutil
@@ -21,7 +23,6 @@ from graph_mem.cli.people import Desk
 from graph_mem.cli.telemetry import observed
 from graph_mem.config import Settings
 from graph_mem.core.model import Role
-from graph_mem.errors import SetupError
 from graph_mem.local.conf import Ports
 from graph_mem.local.folder import Announcement, DataFolder
 from graph_mem.local.home import Address, has_ended
@@ -69,18 +70,15 @@ class Foreground:
             serving.run(self._serve(listener))
 
     async def _serve(self, listener: socket.socket) -> None:
-        stop = serving.stop_event()
         try:
-            await self._start_and_wait(listener, stop)
+            await serving.until_stopped(self._run_parts(listener))
         finally:
             listener.close()
             if self._server is not None:
                 await asyncio.to_thread(self._server.stop)
 
-    async def _start_and_wait(self, listener: socket.socket, stop: asyncio.Event) -> None:
-        address = await self._database(stop)
-        if address is None:
-            return
+    async def _run_parts(self, listener: socket.socket) -> None:
+        address = await self._database()
         settings = with_address(self._settings, address)
         await require_suitable(settings)
         await app.prepare(settings)
@@ -91,22 +89,17 @@ class Foreground:
                 await serving.warmed(settings)
                 await until_known(ready)
                 self._announce(ready)
-                await serving.until_any(stop, serve, watch)
+                await serving.until_any(serve, watch)
         finally:
             watch.cancel()
             await asyncio.wait({watch})
 
-    async def _database(self, stop: asyncio.Event) -> Address | None:
-        """Where Neo4j answers; None if we were told to stop meanwhile."""
+    async def _database(self) -> Address:
+        """Where Neo4j answers."""
         if self._server is None:
             return given_address(self._settings)
         ports = Ports(bolt=self._settings.neo4j_port, http=self._settings.neo4j_http_port)
-        starting = asyncio.create_task(asyncio.to_thread(self._server.start, ports))
-        await serving.until_any(stop, starting)
-        if starting.done():
-            return starting.result()
-        await broken_off(self._server, starting)
-        return None
+        return await started(self._server, partial(self._server.start, ports))
 
     async def _keep_database_running(self) -> None:
         """Start our Neo4j again whenever it ends by itself; the service bridges the gap by retries."""
@@ -116,12 +109,7 @@ class Foreground:
         while True:
             await until_ended(self._server.home.process())
             self._output.note("Neo4j ended unexpectedly; starting it again.")
-            starting = asyncio.create_task(asyncio.to_thread(self._server.restart))
-            try:
-                await asyncio.shield(starting)
-            except asyncio.CancelledError:
-                await broken_off(self._server, starting)
-                raise
+            await started(self._server, self._server.restart)
 
     def _announce(self, ready: Ready) -> None:
         neo4j = ready.neo4j
@@ -135,13 +123,19 @@ class Foreground:
         self._output.show(document, panel(ready, self._folder), Text(ready.token or ""))
 
 
-async def broken_off(server: LocalServer, starting: asyncio.Task[Address]) -> None:
-    """Stop a server that a thread is starting, as often as it takes: it may be told so before it has a process."""
-    while not starting.done():
-        await asyncio.to_thread(server.stop)
-        await asyncio.wait({starting}, timeout=WATCH_S)
-    with suppress(SetupError):
-        starting.result()
+async def started(server: LocalServer, start: Callable[[], Address]) -> Address:
+    """What `start`, which has the server started, returns; cancelled, it leaves no server behind.
+
+    A server is stopped as often as it takes: it may be told so before it has a process.
+    """
+    starting = asyncio.create_task(asyncio.to_thread(start))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        while not starting.done():
+            await asyncio.to_thread(server.stop)
+            await asyncio.wait({starting}, timeout=WATCH_S)
+        raise
 
 
 async def until_ended(process: psutil.Process | None) -> None:

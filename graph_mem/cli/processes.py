@@ -36,16 +36,15 @@ def serve(
     url = f"{serving.url_of(listener)}/graphql"
 
     async def main() -> None:
-        stop = serving.stop_event()
         await require_suitable(settings)
         await app.prepare(settings)
         async with serving.started(app.build(settings), listener) as running:
             await serving.warmed(settings)
             output.show({"graphql": url}, Text(f"Serving {url}; Ctrl-C stops."))
-            await serving.until_any(stop, running)
+            await serving.until_any(running)
 
     with observed(settings):
-        serving.run(main())
+        serving.run(serving.until_stopped(main()))
 
 
 @commands.command()
@@ -58,20 +57,19 @@ def worker(as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
     listener = None if settings.worker_port is None else serving.bind(settings.host, settings.worker_port)
 
     async def main() -> None:
-        stop = serving.stop_event()
         await require_suitable(settings)
         await app.prepare(settings)
         if listener is None:
             output.show({"working": True}, Text("Working; Ctrl-C stops."))
-            await app.run_worker(settings, stop)
+            await app.run_worker(settings)
             return
         url = serving.url_of(listener)
         async with serving.started(app.build_worker(settings), listener) as running:
             output.show({"working": True, "metrics": f"{url}/metrics"}, Text(f"Working, see {url}; Ctrl-C stops."))
-            await serving.until_any(stop, running)
+            await serving.until_any(running)
 
     with observed(settings):
-        serving.run(main())
+        serving.run(serving.until_stopped(main()))
 
 
 @commands.command()

@@ -76,15 +76,6 @@ def url_of(listener: socket.socket) -> str:
     return f"http://{shown}:{port}"
 
 
-def stop_event() -> asyncio.Event:
-    """Set by SIGTERM or SIGINT; a second one is a matter of patience, not of force."""
-    event = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, event.set)
-    return event
-
-
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run on uvloop, where there is one."""
     if sys.platform == "win32":
@@ -95,13 +86,28 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         return runner.run(main)
 
 
-async def until_any(stop: asyncio.Event, *tasks: asyncio.Task[Any]) -> None:
-    """Wait until we are told to stop or one of the tasks ends, and raise what it raised."""
-    stopping = asyncio.create_task(stop.wait())
+async def until_stopped(work: Coroutine[Any, Any, None]) -> None:
+    """Run `work` until it ends, or cancel it at SIGTERM or SIGINT and wait until it has ended in order.
+
+    A second signal is a matter of patience, not of force. Errors: what `work` raises.
+    """
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
     try:
-        done, _ = await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         stopping.cancel()
+        working.cancel()
+        await asyncio.wait({working})
+    if not working.cancelled():
+        working.result()
+
+
+async def until_any(*tasks: asyncio.Task[Any]) -> None:
+    """Wait until one of the tasks ends, and raise what it raised; cancelled, it leaves them to whoever made them."""
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()
 

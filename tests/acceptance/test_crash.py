@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,16 @@ STOPPED_S = 60
 
 
 class Instance:
-    """A running `graph-mem up`, known by the line it prints."""
+    """A `graph-mem up`, known by the line it prints once it is ready."""
 
-    def __init__(self, process: subprocess.Popen[str], line: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self.process = process
-        self.info: dict[str, Any] = json.loads(line)
+        self.log = log
+
+    @cached_property
+    def info(self) -> dict[str, Any]:
+        assert self.process.stdout
+        return json.loads(self.process.stdout.readline())
 
     def ask(self, query: str, **variables: Any) -> Any:
         answer = httpx.post(
@@ -82,14 +88,14 @@ def up(folder: Path) -> Iterator[Instance]:
             command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True
         )
     assert process.stdout
+    instance = Instance(process, folder / "up.log")
     try:
-        instance = Instance(process, process.stdout.readline())
         yield instance
     finally:
         if process.poll() is None:
             instance.stop()
         process.stdout.close()
-        print((folder / "up.log").read_text())
+        print(instance.log.read_text())
 
 
 def test_nothing_acknowledged_is_lost_when_everything_is_killed(engine: Engine, tmp_path: Path) -> None:
@@ -110,19 +116,32 @@ def test_an_instance_told_to_stop_while_its_database_is_started_again_leaves_non
 ) -> None:
     home = DataFolder(tmp_path).neo4j_home
     with up(tmp_path) as instance:
+        assert instance.info
         database = home.process()
         assert database is not None
         database.kill()
-        note_in(tmp_path / "up.log", "starting it again")
+        said_in(instance.log, "starting it again")
         assert instance.stop() == 0
     assert home.process() is None
 
 
-def note_in(log: Path, text: str) -> None:
+def test_an_instance_told_to_stop_before_it_is_ready_leaves_nothing_behind(engine: Engine, tmp_path: Path) -> None:
+    """Told so while its Neo4j starts, while it prepares that one, and while its API and worker start."""
+    home = DataFolder(tmp_path).neo4j_home
+    console = home.path / "logs" / "console.log"
+    for log, moment in ((console, "Starting"), (console, "Started."), (tmp_path / "up.log", "Application startup")):
+        with up(tmp_path) as instance:
+            said_in(log, moment)
+            assert instance.stop() == 0
+        assert home.process() is None
+        log.unlink()
+
+
+def said_in(log: Path, text: str) -> None:
     """Return once the log says so."""
     end = time.monotonic() + READY_S
-    while text not in log.read_text():
-        assert time.monotonic() < end, log.read_text()
+    while not log.is_file() or text not in log.read_text():
+        assert time.monotonic() < end
         time.sleep(0.05)
 
 
