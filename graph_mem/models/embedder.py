@@ -1,8 +1,7 @@
 """Embeddings for an event loop: loaded in the background, batched, timed, and off while they fail."""
 
 import asyncio
-import ctypes
-import threading
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ import numpy as np
 from graph_mem.core.vectors import FIRST, Space, Vector, Vectors
 from graph_mem.errors import DimensionMismatch, EmbedderUnavailable, InvalidInput
 from graph_mem.models.encoder import Encoder, Kind, checked
+from graph_mem.models.imports import Imports
 from graph_mem.models.lane import Lane
 from graph_mem.models.profile import ModelProfile
 
@@ -78,7 +78,7 @@ class Embedder:
         self._state = EmbedderState.LOADING
         self._trouble: EmbeddingError | None = None
         self._encoder: Encoder | None = None
-        self._loading_thread: int | None = None
+        self._imports: Imports | None = None
         self._settled = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._probing = False
@@ -127,8 +127,8 @@ class Embedder:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(self._queries.aclose(), self._passages.aclose())
         self._loader.shutdown(wait=False, cancel_futures=True)
-        if self._loading_thread is not None:
-            _interrupt(self._loading_thread)
+        if self._imports is not None:
+            self._imports.give_up()
         if self._encoder is not None:
             self._encoder.close()
 
@@ -252,11 +252,12 @@ class Embedder:
 
     def _loaded(self) -> Encoder:
         """Runs in the loader's thread."""
-        self._loading_thread = threading.get_ident()
+        self._imports = imports = Imports()
+        sys.meta_path.insert(0, imports)
         try:
             return self._load()
         finally:
-            self._loading_thread = None
+            sys.meta_path.remove(imports)
 
     def _refuse(self, error: EmbeddingError) -> None:
         self._state, self._trouble = EmbedderState.FAILED, error
@@ -285,11 +286,6 @@ class Encoding:
 def _again(error: EmbeddingError) -> EmbeddingError:
     """A new instance: one that is raised twice grows its traceback."""
     return type(error)(error.message)
-
-
-def _interrupt(thread: int) -> None:
-    """Raise SystemExit in `thread` at its next Python line: importing torch may take a minute that nobody waits for."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(SystemExit))
 
 
 async def _all(works: Sequence[Coroutine[None, None, Vectors]]) -> list[Vectors]:
