@@ -61,19 +61,18 @@ class Foreground:
 
         Downloads come first, while a signal still ends the process at once: they go on where they were cut off.
         """
-        listener = serving.bind(self._settings.host, self._settings.port)
-        if self._server is not None:
-            self._server.prepare()
-        if self._settings.embedder in ("e5-small-v2", "onnx"):
-            app.model_folder(self._settings)
-        with observed(self._settings):
-            serving.run(self._serve(listener))
+        with serving.bind(self._settings.host, self._settings.port) as listener:
+            if self._server is not None:
+                self._server.prepare()
+            if self._settings.embedder in ("e5-small-v2", "onnx"):
+                app.model_folder(self._settings)
+            with observed(self._settings):
+                serving.run(self._serve(listener))
 
     async def _serve(self, listener: socket.socket) -> None:
         try:
             await serving.until_stopped(self._run_parts(listener))
         finally:
-            listener.close()
             if self._server is not None:
                 await asyncio.to_thread(self._server.stop)
 

@@ -1,6 +1,8 @@
 """`serve`, `worker`, `migrate`: the parts of an instance, each as a process of its own."""
 
+from contextlib import nullcontext
 from enum import StrEnum
+from socket import socket
 from typing import Annotated
 
 import typer
@@ -32,10 +34,9 @@ def serve(
 
     output = Output(as_json=as_json)
     settings = complete(settings_for(data_dir, host=host, port=port))
-    listener = serving.bind(settings.host, settings.port)
-    url = f"{serving.url_of(listener)}/graphql"
 
-    async def main() -> None:
+    async def main(listener: socket) -> None:
+        url = f"{serving.url_of(listener)}/graphql"
         await require_suitable(settings)
         await app.prepare(settings)
         async with serving.started(app.build(settings), listener) as running:
@@ -43,8 +44,8 @@ def serve(
             output.show({"graphql": url}, Text(f"Serving {url}; Ctrl-C stops."))
             await serving.until_any(running)
 
-    with observed(settings):
-        serving.run(serving.until_stopped(main()))
+    with serving.bind(settings.host, settings.port) as listener, observed(settings):
+        serving.run(serving.until_stopped(main(listener)))
 
 
 @commands.command()
@@ -54,9 +55,8 @@ def worker(as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
 
     output = Output(as_json=as_json)
     settings = complete(settings_for(data_dir))
-    listener = None if settings.worker_port is None else serving.bind(settings.host, settings.worker_port)
 
-    async def main() -> None:
+    async def main(listener: socket | None) -> None:
         await require_suitable(settings)
         await app.prepare(settings)
         if listener is None:
@@ -68,8 +68,9 @@ def worker(as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
             output.show({"working": True, "metrics": f"{url}/metrics"}, Text(f"Working, see {url}; Ctrl-C stops."))
             await serving.until_any(running)
 
-    with observed(settings):
-        serving.run(serving.until_stopped(main()))
+    port = settings.worker_port
+    with nullcontext() if port is None else serving.bind(settings.host, port) as listener, observed(settings):
+        serving.run(serving.until_stopped(main(listener)))
 
 
 @commands.command()

@@ -10,7 +10,14 @@ from functools import partial
 
 from graph_mem.core.retrieval import RetrievalConfig
 from graph_mem.core.vectors import FIRST, Placed, Source, Space, Vectorings, other
-from graph_mem.errors import Conflict, DatabaseUnavailable, EmbedderUnavailable, OperationTimeout, SetupError
+from graph_mem.errors import (
+    Conflict,
+    DatabaseUnavailable,
+    EmbedderUnavailable,
+    GraphMemError,
+    OperationTimeout,
+    SetupError,
+)
 from graph_mem.models.embedder import EMBEDDING_ERRORS, PROBE, Embedder
 from graph_mem.models.embedders import Embedders
 from graph_mem.models.profile import ModelProfile
@@ -91,7 +98,7 @@ async def _follow(db: Database, embedders: Embedders, settings: SettingsCache, *
         await asyncio.sleep(every_s)
         try:
             await look(db, embedders, settings)
-        except (DatabaseUnavailable, OperationTimeout) as error:
+        except GraphMemError as error:
             _log.warning("the model in force is not known", extra={"reason": error.message})
 
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, LiteralString, Self, TypeVar, cast
+from urllib.parse import urlsplit
 
 from neo4j import (
     READ_ACCESS,
@@ -28,6 +29,7 @@ from neo4j import (
 from neo4j.exceptions import (
     AuthError,
     ClientError,
+    ConfigurationError,
     ConnectionAcquisitionTimeoutError,
     DriverError,
     Neo4jError,
@@ -36,7 +38,14 @@ from neo4j.exceptions import (
     TransientError,
 )
 
-from graph_mem.errors import DatabaseUnavailable, GraphMemError, IndexUnavailable, OperationTimeout
+from graph_mem.errors import (
+    DatabaseUnavailable,
+    GraphMemError,
+    IndexUnavailable,
+    OperationTimeout,
+    SetupError,
+    UnsuitableServer,
+)
 
 T = TypeVar("T")
 Tx = AsyncManagedTransaction
@@ -45,6 +54,8 @@ Row = Mapping[str, Any]
 _FULL_TEXT = "Failed to invoke procedure `db.index.fulltext"
 _UNFIT = "Neo.DatabaseError.Transaction."
 """What Neo4j answers from the moment its disk is full to its restart."""
+_TOO_OFTEN = "Neo.ClientError.Security.AuthenticationRateLimit"
+"""What it says, for some seconds, to whoever came with a wrong password too often."""
 _TIMED_OUT = (
     "TransactionTimedOut",
     "TransactionTimedOutClientConfiguration",
@@ -154,19 +165,26 @@ class Database:
         timeout_s: float = 15.0,
         retry_s: float = 15.0,
     ) -> Self:
-        """A database behind `uri`; nothing is sent before the first transaction."""
-        driver = AsyncGraphDatabase.driver(
-            uri,
-            auth=(user, password),
-            max_connection_pool_size=pool_size,
-            connection_acquisition_timeout=20.0,
-            connection_timeout=5.0,
-            max_transaction_retry_time=retry_s,
-            initial_retry_delay=0.05,
-            keep_alive=True,
-            warn_notification_severity=None,
-            notifications_min_severity="OFF",
-        )
+        """A database behind `uri`; nothing is sent before the first transaction.
+
+        Errors: SetupError if `uri` is no address of a Neo4j.
+        """
+        try:
+            _ = urlsplit(uri).port  # the driver would find out at the first transaction
+            driver = AsyncGraphDatabase.driver(
+                uri,
+                auth=(user, password),
+                max_connection_pool_size=pool_size,
+                connection_acquisition_timeout=20.0,
+                connection_timeout=5.0,
+                max_transaction_retry_time=retry_s,
+                initial_retry_delay=0.05,
+                keep_alive=True,
+                warn_notification_severity=None,
+                notifications_min_severity="OFF",
+            )
+        except (ConfigurationError, ValueError) as problem:
+            raise SetupError(f"The address of Neo4j cannot be used: {problem}") from problem
         made = cls(driver, database=database, connections=pool_size, timeout_s=timeout_s)
         made.blocking = lambda: GraphDatabase.driver(
             uri,
@@ -261,8 +279,8 @@ def translated(error: Neo4jError | DriverError) -> GraphMemError | Exception:
         return DatabaseUnavailable(f"Neo4j could not finish the transaction after several tries: {code}.")
     if code.startswith(_UNFIT):
         return DatabaseUnavailable(f"Neo4j can begin or commit no transaction, its own log says why: {code}.")
-    if isinstance(error, AuthError):
-        return error
+    if isinstance(error, AuthError) or code == _TOO_OFTEN:
+        return UnsuitableServer(f"Neo4j refuses the user or password it was given: {error.message}")
     if isinstance(error, ClientError) and (
         getattr(error, "gql_status", "") in ("22N69", "42NFF") or _FULL_TEXT in (error.message or "")
     ):

@@ -3,8 +3,6 @@
 import re
 from dataclasses import dataclass
 
-from neo4j.exceptions import AuthError
-
 from graph_mem.errors import UnsuitableServer
 from graph_mem.store.db import Database
 
@@ -36,10 +34,7 @@ async def inspect(db: Database) -> ServerInfo:
 
     Errors: UnsuitableServer if it refuses our credentials; DatabaseUnavailable if nothing answers.
     """
-    try:
-        (kernel,) = await db.run(COMPONENTS)
-    except AuthError as problem:
-        raise UnsuitableServer(f"Neo4j refuses the user or password it was given: {problem.message}") from problem
+    (kernel,) = await db.run(COMPONENTS)
     languages = await db.run(LANGUAGE, name=db.name)
     (functions,) = await db.run(HAS_GDS)
     return ServerInfo(

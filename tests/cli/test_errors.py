@@ -80,6 +80,50 @@ def test_what_the_system_refuses_is_said_with_its_path_and_no_traceback(
     assert "Traceback" not in capsys.readouterr().err
 
 
+REACHING = (
+    ("search", "x"),
+    ("export", "FOLDER/all.gz"),
+    ("import", "FOLDER/file"),
+    ("migrate",),
+    ("serve", "--port", "0"),
+    ("worker",),
+    ("up", "--port", "0"),
+    ("org", "list"),
+    ("fact", "add", "Ana", "role", "Ana leads."),
+    ("context", "Write."),
+    ("review",),
+    ("reembed", "onnx"),
+)
+"""One command of each module that reaches the database."""
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("command", REACHING, ids=lambda command: command[0])
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("URI", "ftp://localhost", "The address of Neo4j cannot be used: "),
+        ("URI", "bolt://localhost:many", "The address of Neo4j cannot be used: "),
+        ("USER", "nobody", "Neo4j refuses the user or password it was given: "),
+    ],
+)
+def test_a_neo4j_that_cannot_be_used_is_said_by_every_command(  # what is tried and where
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Captured,
+    tmp_path: Path,
+    command: tuple[str, ...],
+    setting: str,
+    value: str,
+    said: str,
+) -> None:
+    (tmp_path / "file").touch()
+    once = f"-{ULID()}" if setting == "USER" else ""  # whom Neo4j refuses too often it does not listen to
+    monkeypatch.setenv(f"GRAPH_MEM_NEO4J_{setting}", value + once)
+    assert ended(monkeypatch, *(part.replace("FOLDER", str(tmp_path)) for part in command), "--json") == 1
+    error = document(capsys)
+    assert (error["code"], error["message"].startswith(said)) == ("SETUP", True), error
+
+
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("command", "said"),

@@ -3,7 +3,7 @@
 import pytest
 from neo4j.exceptions import DatabaseError
 
-from graph_mem.errors import DatabaseUnavailable, OperationTimeout
+from graph_mem.errors import DatabaseUnavailable, OperationTimeout, UnsuitableServer
 from graph_mem.store.db import translated
 
 
@@ -32,3 +32,8 @@ def test_a_transaction_that_was_ended_is_out_of_time(name: str) -> None:
 def test_a_statement_that_fails_is_a_fault_of_ours() -> None:
     said = Said("Neo.DatabaseError.Statement.ExecutionFailed")
     assert translated(said) is said
+
+
+def test_who_was_refused_too_often_is_told_the_same_as_before() -> None:
+    said = Said("Neo.ClientError.Security.AuthenticationRateLimit")
+    assert isinstance(translated(said), UnsuitableServer)
