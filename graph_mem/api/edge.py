@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +15,7 @@ from strawberry.types.graphql import OperationType
 from graph_mem.api.brake import Brake
 from graph_mem.api.causality import Seal
 from graph_mem.api.documents import Manifest
-from graph_mem.api.errors import INTERNAL, SafeSchema, refusal
+from graph_mem.api.errors import OURS, SafeSchema, refusal
 from graph_mem.api.following import Following, Silence
 from graph_mem.api.limits import RateLimiter
 from graph_mem.api.request import Operation
@@ -25,9 +25,6 @@ from graph_mem.services import Deps, metrics
 from graph_mem.services.spans import tell
 
 _log = logging.getLogger(__name__)
-
-_OURS = frozenset({INTERNAL, ServiceUnavailable.code, OperationTimeout.code})
-"""Codes of errors that are not the client's doing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +64,15 @@ class Edge:
         with self.brake.watching(credential, address=address):
             return await self.sessions.open(credential)
 
-    async def context(self, session: Session | None, *, request_id: str, address: str) -> Context:
+    async def context(
+        self, session: Session | None, *, request_id: str, address: str, since: float | None = None
+    ) -> Context:
         """A fresh context; Unauthenticated if the session no longer holds.
 
-        While the graph does not answer nobody is recognized, and the context says why: that leaves health.
+        While the graph does not answer nobody is recognized, and the context says why: that leaves health. `since` is
+        the monotonic time at which the caller came, where that was before.
         """
+        came = _now() if since is None else since
         context = Context(
             self.deps,
             request_id,
@@ -85,6 +86,7 @@ class Edge:
                 context.caller = await self.sessions.principal(session)
             except ServiceUnavailable as error:
                 context.unrecognized = error
+        context.recognized_s = _seconds_since(came)
         return context
 
     async def run(self, operation: Operation, context: Context, *, gone: Awaitable[object]) -> ExecutionResult | None:
@@ -204,14 +206,24 @@ def _failed(error: GraphMemError) -> PreExecutionError:
     return PreExecutionError(data=None, errors=[refusal(error)])
 
 
+def note_refused(error: GraphMemError, *, ref: str, since: float) -> None:
+    """Tell log, metrics and trace of a request that ended before anything of it could run."""
+    _tell(ref, "none", None, {}, [error.code], _seconds_since(since))
+
+
 def _note(context: Context, result: ExecutionResult | None, started: float) -> None:
-    """Tell log, metrics and trace of an operation: what ran, for whom, how it ended. Names only, never values."""
-    operation, seconds = context.operation, _seconds_since(started)
+    """Tell of an operation: what ran, for whom, how it ended, how long the caller waited for it."""
+    operation = context.operation
     kind = operation.operation.value if operation else "none"
     name = operation.name.value if operation and operation.name else None
     codes = sorted({str((error.extensions or {}).get("code")) for error in (result.errors if result else None) or ()})
     who = {"org": context.caller.org_id, "user": context.caller.user_id} if context.caller else {}
-    told = {"ref": context.request_id, "type": kind, "operation": name, **who, "codes": codes}
+    _tell(context.request_id, kind, name, who, codes, context.recognized_s + _seconds_since(started))
+
+
+def _tell(ref: str, kind: str, name: str | None, who: Mapping[str, str], codes: Sequence[str], seconds: float) -> None:
+    """Names only, never values."""
+    told = {"ref": ref, "type": kind, "operation": name, **who, "codes": codes}
     _log.info("operation", extra={**told, "took_ms": round(seconds * 1000, 1)})
     metrics.count_operation(kind, codes, seconds=seconds)
     tell(
@@ -222,7 +234,7 @@ def _note(context: Context, result: ExecutionResult | None, started: float) -> N
             **{f"graph_mem.{key}": id for key, id in who.items()},
         },
         name=kind,
-        failed=not _OURS.isdisjoint(codes),
+        failed=not OURS.isdisjoint(codes),
     )
 
 

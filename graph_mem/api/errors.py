@@ -19,6 +19,7 @@ from strawberry.types.execution import ExecutionContext, ExecutionResult, PreExe
 from strawberry.types.graphql import OperationType
 
 from graph_mem import errors
+from graph_mem.api.tracking import current_ref
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +36,8 @@ _JSON = {"None": "null", "True": "true", "False": "false"}
 """How graphql-core shows values that have no quotes, and what a client calls them."""
 _TOO_MANY_TOKENS = "tokens. Parsing aborted"
 INTERNAL = errors.GraphMemError.code
+OURS = frozenset({INTERNAL, errors.ServiceUnavailable.code, errors.OperationTimeout.code})
+"""Codes of errors that are not the client's doing; these name the request, for the log to be searched."""
 _MASKED = (INTERNAL, errors.SetupError.code)
 
 
@@ -111,6 +114,8 @@ def shaped(error: GraphQLError, *, ref: str) -> GraphQLError:
 def extensions_of(error: errors.GraphMemError) -> dict[str, Any]:
     """The machine-readable part of an error of ours."""
     found: dict[str, Any] = {"code": error.code}
+    if error.code in OURS and (ref := current_ref()):
+        found["ref"] = ref
     match error:
         case errors.InvalidInput(path=path) if path:
             found["path"] = list(path)

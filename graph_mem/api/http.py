@@ -1,5 +1,6 @@
 """The GraphQL endpoint: GraphQL over HTTP, server-sent events and graphql-transport-ws at one address."""
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -13,7 +14,7 @@ from strawberry.types.execution import ExecutionResult, PreExecutionError
 
 from graph_mem import errors
 from graph_mem.api.causality import CAUSAL_TOKEN
-from graph_mem.api.edge import Edge
+from graph_mem.api.edge import Edge, note_refused
 from graph_mem.api.errors import INTERNAL, METHOD_NOT_ALLOWED, PARSE_FAILED, refusal
 from graph_mem.api.request import (
     EVENTS,
@@ -67,16 +68,17 @@ class GraphQLEndpoint:
                 await response(scope, receive, send)
 
     async def _respond(self, request: Request, ref: str, causes: Causes) -> Response | None:
-        media = JSON
+        media, came = JSON, time.monotonic()
         try:
             _check_method(request.method)
             media = negotiate(request.headers.get("accept"))
             check_content_type(request.headers.get("content-type"))
             causes.seen = self._edge.seal.opened(request.headers.get(CAUSAL_TOKEN))
-            response = await self._answer(request, media, ref)
+            response = await self._answer(request, media, ref, since=came)
         except Refused as refused:
             response = _turned_away(refused, media)
         except errors.GraphMemError as error:
+            note_refused(error, ref=ref, since=came)
             response = _rendered(PreExecutionError(data=None, errors=[refusal(error)]), media)
         if response is not None:
             response.headers[REQUEST_ID] = ref
@@ -85,13 +87,13 @@ class GraphQLEndpoint:
             tell({"http.response.status_code": response.status_code})
         return response
 
-    async def _answer(self, request: Request, media: str, ref: str) -> Response | None:
+    async def _answer(self, request: Request, media: str, ref: str, *, since: float) -> Response | None:
         """The answer to an acceptable request; None if the client has left."""
         edge = self._edge
         credential = bearer(request.headers.get("authorization"))
         address = request.client.host if request.client else ""
         session = await edge.open(credential, address=address) if credential else None
-        context = await edge.context(session, request_id=ref, address=address)
+        context = await edge.context(session, request_id=ref, address=address, since=since)
         body = await read_body(request, max_bytes=edge.settings.max_body_bytes, within_s=edge.settings.timeout_s)
         operation = parse_operation(
             decode(body),

@@ -148,6 +148,8 @@ class Context:
     operation: OperationDefinitionNode | None = None
     unrecognized: ServiceUnavailable | None = None
     introspection: bool = True
+    recognized_s: float = 0.0
+    """How long it took to know who calls."""
     _made: dict[Callable[["Context"], Any], Any] = field(default_factory=dict[Callable[["Context"], Any], Any])
 
     @property

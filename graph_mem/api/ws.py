@@ -4,6 +4,7 @@ The protocol: https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md
 """
 
 import asyncio
+import time
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from strawberry.types.execution import ExecutionResult, PreExecutionError
 
-from graph_mem.api.edge import Edge
+from graph_mem.api.edge import Edge, note_refused
 from graph_mem.api.errors import refusal
 from graph_mem.api.request import BAD_REQUEST, Operation, Refused, bearer, decode, parse_operation
 from graph_mem.api.session import Session
@@ -182,11 +183,12 @@ class TransportSocket:
 
     async def _operate(self, id: str, operation: Operation, session: Session) -> None:
         """Send the results of one operation, then that it is over."""
-        this, ref = asyncio.current_task(), self._edge.deps.new_id("req")
+        this, ref, came = asyncio.current_task(), self._edge.deps.new_id("req"), time.monotonic()
         with tracked(ref, self._socket.headers):
             try:
                 ended = await self._relay(id, operation, session, ref)
             except GraphMemError as error:
+                note_refused(error, ref=ref, since=came)
                 ended = {"id": id, "type": "error", "payload": [refusal(error).formatted]}
             finally:
                 if self._operations.get(id) is this:

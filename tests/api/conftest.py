@@ -1,7 +1,9 @@
 """The toy schema behind the real edge, on a real socket and with real principals."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -22,7 +24,9 @@ from graph_mem.api.middleware import edge_middleware
 from graph_mem.api.schema import make_schema
 from graph_mem.api.session import Sessions
 from graph_mem.api.tokens import TokenSettings, TokenVerifier, issue
+from graph_mem.cli.logs import formatter
 from graph_mem.cli.serving import bind, make_server, url_of
+from graph_mem.config import Settings
 from graph_mem.core.model import Role
 from graph_mem.core.people import Enrolment
 from graph_mem.services import Clock, Deps, admin, new_id, utc_now
@@ -140,6 +144,32 @@ async def real(database: Database) -> AsyncIterator[Live]:
         edge = Edge(make_schema(), deps, sessions_of(deps), settings=EdgeSettings(timeout_s=5.0))
         async with serving(edge, deps) as running:
             yield running
+
+
+class Collector(logging.Handler):
+    """Holds the lines that a log collector gets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[dict[str, Any]] = []
+        self.setFormatter(formatter(Settings(log_format="json")))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(json.loads(self.format(record)))
+
+    def refs(self, event: str) -> list[str]:
+        return [line["ref"] for line in self.lines if line["event"] == event]
+
+
+@pytest.fixture
+def log() -> Iterator[Collector]:
+    collector, ours = Collector(), logging.getLogger("graph_mem")
+    level = ours.level
+    ours.addHandler(collector)
+    ours.setLevel(logging.DEBUG)
+    yield collector
+    ours.removeHandler(collector)
+    ours.setLevel(level)
 
 
 @pytest.fixture(autouse=True)

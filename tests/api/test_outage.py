@@ -12,10 +12,10 @@ from graph_mem.api.edge import Edge, EdgeSettings
 from graph_mem.api.guard import Guard
 from graph_mem.cli.serving import bind
 from graph_mem.core.model import OrganizationId, Role, UserId
-from graph_mem.core.people import Enrolment
+from graph_mem.core.people import KEY_PREFIX, Enrolment
 from graph_mem.services import Deps, new_id
 from graph_mem.store.db import Database
-from tests.api.conftest import Desk, Live, serving, sessions_of
+from tests.api.conftest import Collector, Desk, Live, serving, sessions_of
 from tests.api.toy import toy_schema
 
 SOMEBODY = Enrolment(OrganizationId(new_id("org")), UserId(new_id("usr")), Role.MEMBER)
@@ -36,7 +36,7 @@ async def lost() -> AsyncIterator[Live]:
 
 
 async def test_without_the_graph_nobody_is_recognized_and_health_still_answers(
-    lost: Live, monkeypatch: pytest.MonkeyPatch
+    lost: Live, monkeypatch: pytest.MonkeyPatch, log: Collector
 ) -> None:
     monkeypatch.setattr(session, "RECOGNIZED_WITHIN_S", 0.3)
     token = lost.token(SOMEBODY)
@@ -45,6 +45,20 @@ async def test_without_the_graph_nobody_is_recognized_and_health_still_answers(
     assert (refused.status_code, refused.json()["errors"][0]["extensions"]["code"]) == (503, "SERVICE_UNAVAILABLE")
     assert (await lost.ask("{health}", token=token)).json()["data"] == {"health": "OK"}
     assert time.perf_counter() - started < 3
+    (told, _) = [line for line in log.lines if line["event"] == "operation"]
+    assert (told["codes"], told["took_ms"] > 300) == (["SERVICE_UNAVAILABLE"], True), "with the wait for the graph"
+
+
+async def test_a_key_that_cannot_be_looked_up_is_told_of_as_an_operation(
+    lost: Live, monkeypatch: pytest.MonkeyPatch, log: Collector
+) -> None:
+    monkeypatch.setattr(session, "RECOGNIZED_WITHIN_S", 0.3)
+    answer = await lost.ask("{hello}", token=f"{KEY_PREFIX}unknown")
+    assert answer.status_code == 503
+    extensions = answer.json()["errors"][0]["extensions"]
+    assert extensions == {"code": "SERVICE_UNAVAILABLE", "ref": answer.headers["x-request-id"]}
+    (told,) = [line for line in log.lines if line["event"] == "operation"]
+    assert (told["ref"], told["codes"], told["took_ms"] > 300) == (extensions["ref"], ["SERVICE_UNAVAILABLE"], True)
 
 
 async def test_body_that_does_not_arrive_is_not_waited_for(lost: Live) -> None:

@@ -1,10 +1,6 @@
 """One name for a request: in its answer, in every line of the log, in its trace."""
 
 import asyncio
-import json
-import logging
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -12,43 +8,16 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import set_tracer_provider
 
-from graph_mem.cli.logs import formatter
-from graph_mem.config import Settings
 from graph_mem.core.model import Role
 from graph_mem.services.spans import span
-from tests.api.conftest import Live
+from tests.api.conftest import Collector, Live
+from tests.api.test_http import events_of
 from tests.api.test_ws import introduced
 from tests.api.toy import SECRET_TEXT, until
 
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 CAPTURE = "mutation Keep($t: String!) { captureMemory(input: {text: $t}) { memory { id } errors { code } } }"
 SEARCH = "query Ask($q: String!) { search(input: {text: $q}) { mode hits { snippet } } }"
-
-
-class Collector(logging.Handler):
-    """Holds the lines that a log collector gets."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[dict[str, Any]] = []
-        self.setFormatter(formatter(Settings(log_format="json")))
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(json.loads(self.format(record)))
-
-    def refs(self, event: str) -> list[str]:
-        return [line["ref"] for line in self.lines if line["event"] == event]
-
-
-@pytest.fixture
-def log() -> Iterator[Collector]:
-    collector, ours = Collector(), logging.getLogger("graph_mem")
-    level = ours.level
-    ours.addHandler(collector)
-    ours.setLevel(logging.DEBUG)
-    yield collector
-    ours.removeHandler(collector)
-    ours.setLevel(level)
 
 
 @pytest.fixture(scope="session")
@@ -99,6 +68,17 @@ async def test_each_operation_of_a_socket_has_a_name_of_its_own(live: Live, log:
     assert answer[0]["payload"]["errors"][0]["extensions"]["ref"] in log.refs("internal error")
     assert sorted(log.refs("operation")) == sorted(log.refs("internal error"))
     assert len(set(log.refs("operation"))) == 2
+
+
+async def test_an_error_of_ours_names_the_request_on_every_way(live: Live) -> None:
+    answer = await live.ask("{down}", x_request_id="gateway-7")
+    assert answer.json()["errors"][0]["extensions"] == {"code": "SERVICE_UNAVAILABLE", "ref": "gateway-7"}
+    late = await live.ask("{slow(seconds:9)}", x_request_id="gateway-8")
+    assert late.json()["errors"][0]["extensions"] == {"code": "TIMEOUT", "ref": "gateway-8"}
+    events = await events_of(live, "{down}", x_request_id="gateway-9")
+    assert events[0][1]["errors"][0]["extensions"] == {"code": "SERVICE_UNAVAILABLE", "ref": "gateway-9"}
+    theirs = await live.ask("{missing}", x_request_id="gateway-10")
+    assert "ref" not in theirs.json()["errors"][0]["extensions"]
 
 
 async def test_a_search_is_one_trace_from_its_caller_down_to_its_legs(
