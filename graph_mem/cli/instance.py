@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from rich.text import Text
 from graph_mem.cli.output import DataDirOption, HostOption, JsonOption, Output, PortOption, settings_for
 from graph_mem.errors import SetupError
 from graph_mem.local.folder import DataFolder
+from graph_mem.local.home import has_ended
 from graph_mem.local.server import tail
 
 commands = typer.Typer()
@@ -58,8 +60,10 @@ def down(as_json: JsonOption = False, data_dir: DataDirOption = None) -> None:
     folder = DataFolder(settings_for(data_dir).data_dir)
     holder = folder.holder()
     if holder is not None:
-        os.kill(holder, signal.SIGTERM)
-        wait_until_free(folder)
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            process = psutil.Process(holder)
+            os.kill(holder, signal.SIGTERM)
+            wait_until_ended(process, folder)
     orphan = folder.neo4j_home.stop()
     stopped = holder is not None or orphan
     output.show({"stopped": stopped}, Text("Stopped." if stopped else f"Nothing runs on {folder.root}."))
@@ -104,10 +108,10 @@ def logs(
     output.show({"file": str(path), "lines": text.splitlines()}, Text(text))
 
 
-def wait_until_free(folder: DataFolder) -> None:
-    """Wait for the instance to end; it first stops its database cleanly."""
+def wait_until_ended(process: psutil.Process, folder: DataFolder) -> None:
+    """Wait for the end of the instance, which first stops its database cleanly."""
     deadline = time.monotonic() + DOWN_TIMEOUT_S
-    while folder.holder() is not None:
+    while not has_ended(process):
         if time.monotonic() > deadline:
             raise SetupError(f"The instance on {folder.root} did not stop within {DOWN_TIMEOUT_S:.0f} s.")
         time.sleep(POLL_S)

@@ -6,7 +6,7 @@ elements of a list; the name is not in them, for whoever gave it puts it before.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from pathlib import PurePath
@@ -34,7 +34,10 @@ _LAST_SECOND = 10**11
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One text to import. `group` names what belongs together and apart from the rest, such as one conversation."""
+    """One text to import. `group` names what belongs together and apart from the rest, such as one conversation.
+
+    `where` it stands in its file, if that holds several.
+    """
 
     text: str
     kind: SourceKind
@@ -45,6 +48,7 @@ class Item:
     occurred_at: datetime | None = None
     importance: float | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    where: str = ""
 
 
 def items(content: bytes, name: str, *, zone: tzinfo) -> Iterator[Item]:
@@ -114,10 +118,15 @@ def _all(rows: Iterable[tuple[int, T]], read: Callable[[int, T], Item]) -> Itera
         except InvalidInput as problem:
             wrong.append(problem.message)
     if wrong:
-        more = f" And {len(wrong) - _WRONG_SHOWN} more." if len(wrong) > _WRONG_SHOWN else ""
-        total = how_many(len(found) + len(wrong), "row")
-        raise InvalidInput(f"{len(wrong)} of {total} cannot be read: {' '.join(wrong[:_WRONG_SHOWN])}{more}")
+        raise refused(wrong, of=len(found) + len(wrong), verb="read")
     return iter(found)
+
+
+def refused(wrong: Sequence[str], *, of: int, verb: str) -> InvalidInput:
+    """What is said of a file some of whose rows do not fit: how many, and the first of them."""
+    more = f" And {len(wrong) - _WRONG_SHOWN} more." if len(wrong) > _WRONG_SHOWN else ""
+    shown = " ".join(wrong[:_WRONG_SHOWN])
+    return InvalidInput(f"{len(wrong)} of {how_many(of, 'row')} cannot be {verb}: {shown}{more}")
 
 
 def _is_turn(row: object) -> bool:
@@ -174,6 +183,7 @@ def _row(value: object, name: str, number: int, where: str, zone: tzinfo) -> Ite
         occurred_at=_time(_first(known, _TIME), where, zone),
         importance=_number(row.get("importance")),
         metadata={**meta, "id": id} if id else meta,
+        where=where,
     )
 
 

@@ -105,6 +105,18 @@ async def accept_all(deps: Deps, principal: Principal, new: Sequence[NewMemory],
     return accepted
 
 
+async def unfit(deps: Deps, principal: Principal, new: Sequence[NewMemory]) -> dict[int, InvalidInput]:
+    """Those of `new`, by their position, that cannot be stored whatever the graph holds, and why."""
+    vocabulary = await deps.settings.vocabulary(principal.org_id)
+    found: dict[int, InvalidInput] = {}
+    for position, one in enumerate(new):
+        try:
+            _checked(one, vocabulary)
+        except InvalidInput as error:
+            found[position] = error
+    return found
+
+
 async def _prepared(
     deps: Deps, principal: Principal, new: Sequence[NewMemory], *, rank: int
 ) -> Callable[[Tx], Awaitable[list[Memory]]]:

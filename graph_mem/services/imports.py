@@ -1,13 +1,13 @@
 """Bringing in what people have: many texts, in batches that can be repeated without doubling anything."""
 
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from graph_mem.core.feeds import Item
+from graph_mem.core.feeds import Item, refused
 from graph_mem.core.model import ORGANIZATION, ClientId, Principal, Scope
 from graph_mem.core.people import valid_name
-from graph_mem.errors import Forbidden
+from graph_mem.errors import Forbidden, InvalidInput
 from graph_mem.services import Deps, capture
 from graph_mem.services.capture import NewMemory
 from graph_mem.store import tenants
@@ -39,16 +39,36 @@ async def run(deps: Deps, principal: Principal, items: Iterable[Item], target: T
 
     A batch is stored whole or not at all. Texts that an earlier import of the same source brought to the same
     place are passed over, so an import that broke off is run again from the start.
+
+    Errors: InvalidInput, before anything is stored, if an item cannot be.
     """
     read = new = 0
     clients: dict[str, ClientId] = {}
-    for batch in _batches(items):
+    listed = list(items)
+    await _require_fit(deps, principal, listed, target)
+    for batch in _batches(listed):
         if target.by_group:
             clients |= await _clients(deps, principal, {item.group for item in batch if item.group} - clients.keys())
         wanted = [_new(item, target, clients) for item in batch]
         made = await capture.accept_all(deps, principal, wanted, rank=read)
         read, new = read + len(batch), new + len(made)
         yield Progress(read, new)
+
+
+async def _require_fit(deps: Deps, principal: Principal, items: Sequence[Item], target: Target) -> None:
+    unfit = await capture.unfit(deps, principal, [_new(item, target, {}) for item in items])
+    for position, item in enumerate(items):
+        if target.by_group and item.group:
+            try:
+                valid_name(item.group, what="group")
+            except InvalidInput as error:
+                unfit.setdefault(position, error)
+    for position, error in unfit.items():
+        if not items[position].where:
+            raise error
+    if unfit:
+        said = [f"{items[position].where}: {error.message}" for position, error in sorted(unfit.items())]
+        raise refused(said, of=len(items), verb="stored")
 
 
 def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:

@@ -30,3 +30,29 @@ def test_what_is_skipped_and_what_does_not_fit_is_named_once(
     assert document["failed"] == [{"file": "notes/rows.jsonl", "message": message}]
     assert f"notes/rows.jsonl: {message}" in done.stderr.splitlines()
     assert any(line.startswith("notes/offer.docx: skipped") for line in done.stderr.splitlines())
+
+
+def test_a_row_that_cannot_be_stored_is_named_before_any_is(
+    neo4j_environment: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    who = ["--org", f"org-{ULID()}", "--user", "ana", "--data-dir", str(tmp_path / "data")]
+    CliRunner().invoke(app, ["token", "--role", "owner", "--create", *who], catch_exceptions=False)
+    rows: list[dict[str, object]] = [{"text": f"Note {number}."} for number in range(1, 301)]
+    rows[249] = {"text": "broken \ud800"}
+    rows[250] = {"text": "fine", "label": "no such label"}
+    rows[251] = {"text": "fine", "importance": 7}
+    rows[252] = {"text": "fine", "title": "two\nlines"}
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join(json.dumps(row) for row in rows))
+    done = CliRunner().invoke(app, ["import", str(file), "--no-wait", "--json", *who], catch_exceptions=False)
+    document = json.loads(done.stdout.splitlines()[-1])
+    assert (done.exit_code, document["read"]) == (1, 0)
+    (failed,) = document["failed"]
+    assert failed["message"].startswith("4 of 300 rows cannot be stored: line 250: Position 7 holds the lone surrogate")
+    assert "line 251: " in failed["message"]
+    assert "line 252: The importance is 7.0, expected 0 to 1. And 1 more." in failed["message"]
+    (tmp_path / "note.md").write_text("\0")
+    done = CliRunner().invoke(app, ["import", str(tmp_path / "note.md"), "--json", *who], catch_exceptions=False)
+    (failed,) = json.loads(done.stdout.splitlines()[-1])["failed"]
+    assert failed["message"] == "Position 0 holds a NUL character, expected text without one."
