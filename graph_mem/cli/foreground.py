@@ -131,9 +131,10 @@ async def started(server: LocalServer, start: Callable[[], Address]) -> Address:
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        while not starting.done():
+        ended = asyncio.gather(starting, return_exceptions=True)
+        while not ended.done():
             await asyncio.to_thread(server.stop)
-            await asyncio.wait({starting}, timeout=WATCH_S)
+            await asyncio.wait({ended}, timeout=WATCH_S)
         raise
 
 

@@ -112,12 +112,13 @@ async def compute_centrality(deps: Deps, partition: str) -> int:
 
 async def _break_off(deps: Deps, computing: asyncio.Task[int], name: str) -> None:
     """Have the server end whatever the thread waits for. A server that does not answer is not waited for longer."""
+    ended = asyncio.gather(computing, return_exceptions=True)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_BROKEN_OFF_WITHIN_S):
-            while not computing.done():
+            while not ended.done():
                 with contextlib.suppress(DatabaseUnavailable, OperationTimeout):
                     await deps.db.run(centrality.TERMINATE, name=name)
-                await asyncio.wait({computing}, timeout=_ASK_AGAIN_S)
+                await asyncio.wait({ended}, timeout=_ASK_AGAIN_S)
 
 
 async def prune_traces(deps: Deps, *, keep: timedelta) -> int:

@@ -134,6 +134,7 @@ def test_an_instance_told_to_stop_before_it_is_ready_leaves_nothing_behind(engin
             said_in(log, moment)
             assert instance.stop() == 0
         assert home.process() is None
+        assert "never retrieved" not in instance.log.read_text()
         log.unlink()
 
 

@@ -4,6 +4,7 @@
 # pyright: reportUnknownMemberType=false, reportPrivateUsage=false
 
 import asyncio
+import gc
 import sys
 import traceback
 from collections.abc import AsyncIterator
@@ -71,7 +72,7 @@ async def test_centrality_of_nothing_is_nothing(deps: Deps) -> None:
 
 
 async def test_a_computation_that_is_broken_off_leaves_no_thread_no_projection_and_no_lease(
-    deps: Deps, held: str
+    deps: Deps, held: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A thread that goes on would keep the process from ending."""
     computing = asyncio.create_task(upkeep.refresh_partition(deps, held, size=1))
@@ -81,6 +82,8 @@ async def test_a_computation_that_is_broken_off_leaves_no_thread_no_projection_a
     await asyncio.wait({computing}, timeout=PATIENCE_S)
     assert computing.cancelled()
     assert not at_work()
+    gc.collect()
+    assert "never retrieved" not in caplog.text
     assert await deps.db.run(PROJECTIONS, p=held) == []
 
     async def claim(tx: Tx) -> LastRun | None:
