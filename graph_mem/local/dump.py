@@ -1,20 +1,47 @@
 """Backup of a stopped instance, and its return: both databases and the two secrets that belong to them."""
 
-import json
 import os
 import shutil
+from copy import copy
 from pathlib import Path
+from typing import Literal
+
+import psutil
+from pydantic import BaseModel, ValidationError
 
 from graph_mem.errors import SetupError
+from graph_mem.local import swap
+from graph_mem.local.artifacts import sha256
 from graph_mem.local.conf import Ports
-from graph_mem.local.home import DATABASE
-from graph_mem.local.server import LocalServer
+from graph_mem.local.home import DATABASE, Home, stop_process
+from graph_mem.local.secrets import private_folder
+from graph_mem.local.server import ADMIN_CLASS, LocalServer
 
 DATABASES = ("system", DATABASE)
 SECRETS = ("neo4j-password", "jwt-secret")
 MANIFEST = "manifest.json"
 FORMAT = 1
 UNRECOVERED = "Active logical log detected"
+NEEDED = ("system.dump", f"{DATABASE}.dump", "neo4j-password")
+
+
+class DumpedFile(BaseModel):
+    """What a file of a dump was when it was written."""
+
+    size: int
+    sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.size} bytes with SHA-256 {self.sha256}"
+
+
+class Manifest(BaseModel):
+    """What a dump says of itself; one made by an earlier release names no files."""
+
+    format: Literal[1]
+    neo4j: str
+    databases: tuple[str, ...]
+    files: dict[str, DumpedFile] = {}
 
 
 def dump(server: LocalServer, target: Path) -> int:
@@ -29,31 +56,65 @@ def dump(server: LocalServer, target: Path) -> int:
     if any(target.iterdir()):
         raise SetupError(f"{target} is not empty; a dump needs a folder of its own.")
     server.prepare()
+    take_secrets(server.home)
     for name in DATABASES:
         dump_database(server, name, target)
     for name in SECRETS:
         copy_secret(server.home.path.parent / name, target / name)
-    (target / MANIFEST).write_text(json.dumps({"format": FORMAT, "neo4j": server.version, "databases": DATABASES}))
+    files = {path.name: described(path) for path in sorted(target.iterdir())}
+    manifest = Manifest(format=FORMAT, neo4j=server.version, databases=DATABASES, files=files)
+    (target / MANIFEST).write_text(manifest.model_dump_json())
     return sum(path.stat().st_size for path in target.iterdir())
 
 
 def load(server: LocalServer, source: Path, *, replace: bool) -> None:
-    """Make the instance what the dump holds.
+    """Make the instance what the dump holds; if that fails it is what it was.
 
-    Errors: SetupError if the server runs, the folder is not a dump, or there is data and not `replace`.
+    The dump is loaded into a new store beside the old one, and they change places once it is whole.
+    Errors: SetupError if the server runs, the folder is not a whole dump, or there is data and not `replace`.
     """
     require_stopped(server)
-    manifest = source / MANIFEST
-    if not manifest.is_file() or json.loads(manifest.read_text()).get("format") != FORMAT:
-        raise SetupError(f"{source} is not a dump of format {FORMAT}: it has no such {MANIFEST}.")
     if server.home.has_data and not replace:
         raise SetupError(f"{server.home.path} holds a database already; --replace puts the dump in its place.")
-    server.prepare()
-    server.configure(Ports(bolt=0, http=0))
-    for name in DATABASES:
-        server.admin("database", "load", name, f"--from-path={source}", "--overwrite-destination=true")
-    for name in SECRETS:
-        copy_secret(source / name, server.home.path.parent / name)
+    verify(source)
+    root = server.home.path.parent
+    end_admin(root)
+    new = copy(server)
+    new.home = Home(swap.beside(root))
+    try:
+        new.prepare()
+        new.configure(Ports(bolt=0, http=0))
+        for name in DATABASES:
+            new.admin("database", "load", name, f"--from-path={source}", "--overwrite-destination=true")
+        for name in SECRETS:
+            copy_secret(source / name, new.home.path / name)
+        private_folder(server.home.path)
+        os.sync()  # the names change after what they name is on disk
+        swap.swap(root)
+    finally:
+        swap.settle(root)
+        take_secrets(server.home)
+
+
+def verify(source: Path) -> None:
+    """Find the dump whole, byte for byte as far as its manifest tells.
+
+    Errors: SetupError naming the file, what was found and what was expected.
+    """
+    try:
+        manifest = Manifest.model_validate_json((source / MANIFEST).read_bytes())
+    except (FileNotFoundError, NotADirectoryError, ValidationError) as problem:
+        raise SetupError(f"{source} is not a dump of format {FORMAT}: it has no such {MANIFEST}.") from problem
+    for name in sorted({*NEEDED, *manifest.files}):
+        path, expected = source / name, manifest.files.get(name)
+        found = described(path) if path.is_file() else None
+        if found is None or expected not in (None, found):
+            raise SetupError(f"{path} is damaged: found {found or 'no file'}, expected {expected or 'one'}.")
+
+
+def described(path: Path) -> DumpedFile:
+    """Size and hash of a file."""
+    return DumpedFile(size=path.stat().st_size, sha256=sha256(path))
 
 
 def dump_database(server: LocalServer, name: str, target: Path) -> None:
@@ -73,6 +134,21 @@ def require_stopped(server: LocalServer) -> None:
     process = server.home.process()
     if process is not None:
         raise SetupError(f"Neo4j is running (process {process.pid}); `graph-mem down` stops it.")
+
+
+def end_admin(root: Path) -> None:
+    """End the `neo4j-admin` of a load or dump here that was killed: it goes on by itself."""
+    for process in psutil.process_iter(["cmdline"]):
+        arguments: list[str] = process.info["cmdline"] or []
+        if ADMIN_CLASS in arguments and any(given.startswith(f"-Dapp.home={root}/") for given in arguments):
+            stop_process(process)
+
+
+def take_secrets(home: Home) -> None:
+    """Put the secrets that a loaded store brought with it in the place of the former ones."""
+    for name in SECRETS:
+        if (home.path / name).is_file():
+            (home.path / name).replace(home.path.parent / name)
 
 
 def copy_secret(source: Path, target: Path) -> None:

@@ -29,6 +29,7 @@ LONG_RUNNING = ("-XX:+UseG1GC",)
 SHORT_LIVED = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """Half the CPU until the first answer, less speed in the long run: for tools and tests."""
 ADMIN_CLASS = "org.neo4j.server.startup.Neo4jAdminCommand"
+ADMIN_NOISE = ("Files: ", "Done: ", "WARNING: Using incubator modules", "Run with '--verbose'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,10 @@ class LocalServer:
         places = {"NEO4J_HOME": str(home), "NEO4J_CONF": str(home / "conf")}
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **places}, check=False)
         if done.returncode != 0:
-            raise SetupError(f"neo4j-admin {' '.join(arguments[:2])} failed: {(done.stderr or done.stdout).strip()}")
+            said = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
+            telling = dict.fromkeys(line for line in said if not line.startswith(ADMIN_NOISE))
+            cause = "\n".join([*telling][-LAST_LINES:])
+            raise SetupError(f"neo4j-admin {' '.join(arguments[:2])} failed: {cause}")
         return done.stdout
 
     def _render(self, ports: Ports) -> str:
