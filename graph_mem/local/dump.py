@@ -6,19 +6,18 @@ from copy import copy
 from pathlib import Path
 from typing import Literal
 
-import psutil
 from pydantic import BaseModel, ValidationError
 
 from graph_mem.errors import SetupError
 from graph_mem.local import swap
 from graph_mem.local.artifacts import sha256
 from graph_mem.local.conf import Ports
-from graph_mem.local.home import DATABASE, Home, stop_process
+from graph_mem.local.home import DATABASE, Home
 from graph_mem.local.secrets import private_folder
-from graph_mem.local.server import ADMIN_CLASS, LocalServer
+from graph_mem.local.server import LocalServer
+from graph_mem.local.swap import SECRETS
 
 DATABASES = ("system", DATABASE)
-SECRETS = ("neo4j-password", "jwt-secret")
 MANIFEST = "manifest.json"
 FORMAT = 1
 UNRECOVERED = "Active logical log detected"
@@ -56,7 +55,6 @@ def dump(server: LocalServer, target: Path) -> int:
     if any(target.iterdir()):
         raise SetupError(f"{target} is not empty; a dump needs a folder of its own.")
     server.prepare()
-    take_secrets(server.home)
     for name in DATABASES:
         dump_database(server, name, target)
     for name in SECRETS:
@@ -78,7 +76,6 @@ def load(server: LocalServer, source: Path, *, replace: bool) -> None:
         raise SetupError(f"{server.home.path} holds a database already; --replace puts the dump in its place.")
     verify(source)
     root = server.home.path.parent
-    end_admin(root)
     new = copy(server)
     new.home = Home(swap.beside(root))
     try:
@@ -93,7 +90,6 @@ def load(server: LocalServer, source: Path, *, replace: bool) -> None:
         swap.swap(root)
     finally:
         swap.settle(root)
-        take_secrets(server.home)
 
 
 def verify(source: Path) -> None:
@@ -134,21 +130,6 @@ def require_stopped(server: LocalServer) -> None:
     process = server.home.process()
     if process is not None:
         raise SetupError(f"Neo4j is running (process {process.pid}); `graph-mem down` stops it.")
-
-
-def end_admin(root: Path) -> None:
-    """End the `neo4j-admin` of a load or dump here that was killed: it goes on by itself."""
-    for process in psutil.process_iter(["cmdline"]):
-        arguments: list[str] = process.info["cmdline"] or []
-        if ADMIN_CLASS in arguments and any(given.startswith(f"-Dapp.home={root}/") for given in arguments):
-            stop_process(process)
-
-
-def take_secrets(home: Home) -> None:
-    """Put the secrets that a loaded store brought with it in the place of the former ones."""
-    for name in SECRETS:
-        if (home.path / name).is_file():
-            (home.path / name).replace(home.path.parent / name)
 
 
 def copy_secret(source: Path, target: Path) -> None:

@@ -17,6 +17,7 @@ from graph_mem.local.secrets import keep_secret
 USER = "neo4j"
 DATABASE = "neo4j"
 SERVER_CLASS = "org.neo4j.server.Neo4jCommunity"
+ADMIN_CLASS = "org.neo4j.server.startup.Neo4jAdminCommand"
 STOP_TIMEOUT_S = 120.0
 
 
@@ -60,13 +61,14 @@ class Home:
         """Made once, and kept beside the home."""
         return keep_secret(self.path.parent / "neo4j-password", size_bytes=24)
 
+    @property
+    def admin_mark(self) -> str:
+        """The argument by which `neo4j-admin` at work on this home is known."""
+        return f"-Dapp.home={self.path}"
+
     def process(self) -> psutil.Process | None:
         """The process that serves this home now, whoever started it."""
-        wanted = {SERVER_CLASS, self.mark}
-        for process in psutil.process_iter(["cmdline", "status"]):
-            if wanted <= set(process.info["cmdline"] or ()) and process.info["status"] != psutil.STATUS_ZOMBIE:
-                return process
-        return None
+        return _running(SERVER_CLASS, self.mark)
 
     def address(self) -> Address:
         """Where the server listens, or did when it last ran.
@@ -84,6 +86,19 @@ class Home:
         if running is not None:
             stop_process(running)
         return running is not None
+
+    def end_admin(self) -> None:
+        """End a `neo4j-admin` that is at work here: it goes on when the command that wanted it is killed."""
+        while (left := _running(ADMIN_CLASS, self.admin_mark)) is not None:
+            stop_process(left)
+
+
+def _running(*wanted: str) -> psutil.Process | None:
+    """A process with these arguments that has not ended."""
+    for process in psutil.process_iter(["cmdline", "status"]):
+        if {*wanted} <= set(process.info["cmdline"] or ()) and process.info["status"] != psutil.STATUS_ZOMBIE:
+            return process
+    return None
 
 
 def address_at(ports: Ports, password: str) -> Address:

@@ -16,7 +16,7 @@ import psutil
 from graph_mem.errors import PortInUse, SetupError
 from graph_mem.local.artifacts import Artifact, Cache, Lock, exclusive
 from graph_mem.local.conf import LOOPBACK, Memory, Ports, read_ports, render
-from graph_mem.local.home import DATABASE, SERVER_CLASS, Address, Home, has_ended, stop_process
+from graph_mem.local.home import ADMIN_CLASS, DATABASE, SERVER_CLASS, Address, Home, has_ended, stop_process
 from graph_mem.local.java import Java
 from graph_mem.local.secrets import private_folder
 
@@ -28,7 +28,6 @@ LAST_LINES = 15
 LONG_RUNNING = ("-XX:+UseG1GC",)
 SHORT_LIVED = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """Half the CPU until the first answer, less speed in the long run: for tools and tests."""
-ADMIN_CLASS = "org.neo4j.server.startup.Neo4jAdminCommand"
 ADMIN_NOISE = ("Files: ", "Done: ", "WARNING: Using incubator modules", "Run with '--verbose'")
 
 
@@ -118,7 +117,7 @@ class LocalServer:
         home = self.home.path
         command = [
             str(self._engine.java.executable), *self._engine.java.options, *SHORT_LIVED, f"-Xmx{START_HEAP_MIB}m",
-            "-cp", f"{home}/lib/*", f"-Dbasedir={home}", f"-Dapp.home={home}", ADMIN_CLASS, *arguments,
+            "-cp", f"{home}/lib/*", f"-Dbasedir={home}", self.home.admin_mark, ADMIN_CLASS, *arguments,
         ]  # fmt: skip
         places = {"NEO4J_HOME": str(home), "NEO4J_CONF": str(home / "conf")}
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **places}, check=False)

@@ -13,6 +13,8 @@ from graph_mem.local.home import Home
 
 _NAME, _NEW, _OLD = "neo4j", "neo4j-new", "neo4j-old"
 _WHOLE = "whole"
+SECRETS = ("neo4j-password", "jwt-secret")
+"""Beside a store, and in a new one that comes with its own."""
 
 
 def beside(root: Path) -> Path:
@@ -34,13 +36,18 @@ def settle(root: Path) -> None:
     """Finish a swap that was broken off; drop what one left behind."""
     new, old, place = root / _NEW, root / _OLD, root / _NAME
     if new.exists():
-        Home(new.resolve()).stop()
+        left = Home(new.resolve())
+        left.stop()
+        left.end_admin()
         if (new / _WHOLE).exists() and not place.exists():
             new.rename(place)
             _sync(root)
         else:
             shutil.rmtree(new)
     if place.exists():
+        for name in SECRETS:
+            if (place / name).is_file():
+                (place / name).replace(root / name)
         (place / _WHOLE).unlink(missing_ok=True)
         if old.exists():
             shutil.rmtree(old)

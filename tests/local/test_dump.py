@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -140,11 +139,11 @@ def test_a_killed_load_leaves_no_database_and_hinders_no_other(dumped: Dumped, e
     root = tmp_path / "copy"
     command = [sys.executable, "-c", LOAD, "db", "load", str(dumped.folder), "--data-dir", str(root)]
     given = {name: value for name, value in os.environ.items() if not name.startswith("GRAPH_MEM_NEO4J")}
-    with subprocess.Popen(command, env=given, start_new_session=True) as loading:
+    with subprocess.Popen(command, env=given) as loading:
         while not (root / "neo4j-new" / "data" / "databases" / "system").exists():
             assert loading.poll() is None
             time.sleep(0.01)
-        os.killpg(loading.pid, signal.SIGKILL)
+        loading.kill()  # and not its `neo4j-admin`, which goes on
     copy = LocalServer(root / "neo4j", engine)
     with DataFolder(root).hold():
         assert not copy.home.has_data
