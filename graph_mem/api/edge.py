@@ -111,7 +111,7 @@ class Edge:
             if work.done():
                 result = work.result()
             elif not watch.done():
-                result = _failed(self._too_slow(context))
+                result = _failed(self._too_slow(context), context)
         finally:
             watch.cancel()
             if not work.done():
@@ -127,7 +127,8 @@ class Edge:
         """
         started, payer = _now(), context.budget_key
         if self._streams[payer] >= self.settings.max_streams_per_caller:
-            yield _failed(RateLimited("You have too many streams open.", retry_after_s=self.settings.recheck_s))
+            busy = RateLimited("You have too many streams open.", retry_after_s=self.settings.recheck_s)
+            yield _failed(busy, context)
             return
         self._streams[payer] += 1
         following = Following(
@@ -144,7 +145,7 @@ class Edge:
                 async for last in results:
                     yield last
         except GraphMemError as error:
-            last = _failed(error)
+            last = _failed(error, context)
             yield last
         finally:
             self._streams -= Counter({payer: 1})
@@ -202,8 +203,8 @@ class Edge:
         work.add_done_callback(self._unfinished.discard)
 
 
-def _failed(error: GraphMemError) -> PreExecutionError:
-    return PreExecutionError(data=None, errors=[refusal(error)])
+def _failed(error: GraphMemError, context: Context) -> PreExecutionError:
+    return PreExecutionError(data=None, errors=[refusal(error, ref=context.request_id)])
 
 
 def note_refused(error: GraphMemError, *, ref: str, since: float) -> None:

@@ -19,7 +19,6 @@ from strawberry.types.execution import ExecutionContext, ExecutionResult, PreExe
 from strawberry.types.graphql import OperationType
 
 from graph_mem import errors
-from graph_mem.api.tracking import current_ref
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +91,7 @@ def shaped(error: GraphQLError, *, ref: str) -> GraphQLError:
     extensions = dict(error.extensions or {})
     message = error.message
     if isinstance(cause, errors.GraphMemError) and cause.code not in _MASKED:
-        extensions |= extensions_of(cause)
+        extensions |= extensions_of(cause, ref=ref)
         message = cause.message
     elif "code" not in extensions:
         extensions["code"] = _code(error, cause)
@@ -111,10 +110,10 @@ def shaped(error: GraphQLError, *, ref: str) -> GraphQLError:
     )
 
 
-def extensions_of(error: errors.GraphMemError) -> dict[str, Any]:
+def extensions_of(error: errors.GraphMemError, *, ref: str | None) -> dict[str, Any]:
     """The machine-readable part of an error of ours."""
     found: dict[str, Any] = {"code": error.code}
-    if error.code in OURS and (ref := current_ref()):
+    if ref is not None and error.code in OURS:
         found["ref"] = ref
     match error:
         case errors.InvalidInput(path=path) if path:
@@ -126,9 +125,9 @@ def extensions_of(error: errors.GraphMemError) -> dict[str, Any]:
     return found
 
 
-def refusal(error: errors.GraphMemError) -> GraphQLError:
+def refusal(error: errors.GraphMemError, *, ref: str | None) -> GraphQLError:
     """`error` as one that a guard hands back before anything ran."""
-    return GraphQLError(error.message, extensions=extensions_of(error))
+    return GraphQLError(error.message, extensions=extensions_of(error, ref=ref))
 
 
 def _code(error: GraphQLError, cause: BaseException) -> str:

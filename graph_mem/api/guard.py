@@ -245,7 +245,7 @@ class DocumentGuard(SchemaExtension):
         try:
             return self._admit()
         except GraphMemError as error:
-            return [refusal(error)]
+            return [refusal(error, ref=self.execution_context.context.request_id)]
         except GraphQLError as error:
             return [error]
 

@@ -79,7 +79,7 @@ class GraphQLEndpoint:
             response = _turned_away(refused, media)
         except errors.GraphMemError as error:
             note_refused(error, ref=ref, since=came)
-            response = _rendered(PreExecutionError(data=None, errors=[refusal(error)]), media)
+            response = _rendered(PreExecutionError(data=None, errors=[refusal(error, ref=ref)]), media)
         if response is not None:
             response.headers[REQUEST_ID] = ref
             if token := self._edge.seal.closed(causes.made):

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from opentelemetry.propagate import extract
 from opentelemetry.trace import SpanKind
-from structlog.contextvars import bound_contextvars, get_contextvars
+from structlog.contextvars import bound_contextvars
 
 from graph_mem.services.spans import span
 
@@ -27,8 +27,3 @@ def tracked(ref: str, headers: Mapping[str, str]) -> Generator[None]:
     told = {"graph_mem.ref": ref}
     with bound_contextvars(ref=ref), span("request", told, kind=SpanKind.SERVER, parent=extract(headers)):
         yield
-
-
-def current_ref() -> str | None:
-    """The name of the request that is answered now."""
-    return get_contextvars().get("ref")

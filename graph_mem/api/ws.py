@@ -169,7 +169,7 @@ class TransportSocket:
             return await self._send({"id": id, "type": "error", "payload": [refused.error.formatted]})
         if len(self._operations) >= settings.max_operations_per_socket:
             busy = RateLimited("Too many operations on this connection.", retry_after_s=settings.recheck_s)
-            return await self._send({"id": id, "type": "error", "payload": [refusal(busy).formatted]})
+            return await self._send({"id": id, "type": "error", "payload": [refusal(busy, ref=None).formatted]})
         self._operations[id] = asyncio.create_task(self._operate(id, operation, session))
         return None
 
@@ -189,7 +189,7 @@ class TransportSocket:
                 ended = await self._relay(id, operation, session, ref)
             except GraphMemError as error:
                 note_refused(error, ref=ref, since=came)
-                ended = {"id": id, "type": "error", "payload": [refusal(error).formatted]}
+                ended = {"id": id, "type": "error", "payload": [refusal(error, ref=ref).formatted]}
             finally:
                 if self._operations.get(id) is this:
                     del self._operations[id]

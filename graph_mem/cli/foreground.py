@@ -29,6 +29,7 @@ from graph_mem.local.home import Address, has_ended
 from graph_mem.local.server import LocalServer
 from graph_mem.services import utc_now
 from graph_mem.services.admin import ensure_principal
+from graph_mem.services.threads import in_thread
 from graph_mem.signing import token_settings
 
 WATCH_S = 0.5
@@ -123,19 +124,8 @@ class Foreground:
 
 
 async def started(server: LocalServer, start: Callable[[], Address]) -> Address:
-    """What `start`, which has the server started, returns; cancelled, it leaves no server behind.
-
-    A server is stopped as often as it takes: it may be told so before it has a process.
-    """
-    starting = asyncio.create_task(asyncio.to_thread(start))
-    try:
-        return await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        ended = asyncio.gather(starting, return_exceptions=True)
-        while not ended.done():
-            await asyncio.to_thread(server.stop)
-            await asyncio.wait({ended}, timeout=WATCH_S)
-        raise
+    """What `start`, which has the server started, returns; cancelled, it leaves no server behind."""
+    return await in_thread(start, stop=partial(asyncio.to_thread, server.stop), every_s=WATCH_S)
 
 
 async def until_ended(process: psutil.Process | None) -> None:

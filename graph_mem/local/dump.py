@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from copy import copy
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +11,7 @@ from graph_mem.errors import SetupError
 from graph_mem.local import swap
 from graph_mem.local.artifacts import sha256
 from graph_mem.local.conf import Ports
-from graph_mem.local.home import DATABASE, Home
+from graph_mem.local.home import DATABASE
 from graph_mem.local.secrets import private_folder
 from graph_mem.local.server import LocalServer
 from graph_mem.local.swap import SECRETS
@@ -21,7 +20,7 @@ DATABASES = ("system", DATABASE)
 MANIFEST = "manifest.json"
 FORMAT = 1
 UNRECOVERED = "Active logical log detected"
-NEEDED = ("system.dump", f"{DATABASE}.dump", "neo4j-password")
+NEEDED = (*(f"{name}.dump" for name in DATABASES), "neo4j-password")
 
 
 class DumpedFile(BaseModel):
@@ -76,8 +75,7 @@ def load(server: LocalServer, source: Path, *, replace: bool) -> None:
         raise SetupError(f"{server.home.path} holds a database already; --replace puts the dump in its place.")
     verify(source)
     root = server.home.path.parent
-    new = copy(server)
-    new.home = Home(swap.beside(root))
+    new = server.at(swap.beside(root))
     try:
         new.prepare()
         new.configure(Ports(bolt=0, http=0))

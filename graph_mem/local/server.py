@@ -54,6 +54,10 @@ class LocalServer:
         self._engine = engine
         self._child: subprocess.Popen[bytes] | None = None
 
+    def at(self, home: Path) -> "LocalServer":
+        """A server of the same make, of another home."""
+        return LocalServer(home, self._engine)
+
     @property
     def version(self) -> str:
         """The version of Neo4j."""

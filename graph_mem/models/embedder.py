@@ -1,7 +1,6 @@
 """Embeddings for an event loop: loaded in the background, batched, timed, and off while they fail."""
 
 import asyncio
-import sys
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -78,7 +77,7 @@ class Embedder:
         self._state = EmbedderState.LOADING
         self._trouble: EmbeddingError | None = None
         self._encoder: Encoder | None = None
-        self._imports: Imports | None = None
+        self._imports = Imports()
         self._settled = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._probing = False
@@ -127,8 +126,7 @@ class Embedder:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(self._queries.aclose(), self._passages.aclose())
         self._loader.shutdown(wait=False, cancel_futures=True)
-        if self._imports is not None:
-            self._imports.give_up()
+        self._imports.give_up()
         if self._encoder is not None:
             self._encoder.close()
 
@@ -252,12 +250,8 @@ class Embedder:
 
     def _loaded(self) -> Encoder:
         """Runs in the loader's thread."""
-        self._imports = imports = Imports()
-        sys.meta_path.insert(0, imports)
-        try:
+        with self._imports:
             return self._load()
-        finally:
-            sys.meta_path.remove(imports)
 
     def _refuse(self, error: EmbeddingError) -> None:
         self._state, self._trouble = EmbedderState.FAILED, error

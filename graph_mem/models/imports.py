@@ -1,18 +1,26 @@
 """Imports that can be given up: importing torch may take a minute that nobody waits for."""
 
+import sys
 import threading
 from importlib.abc import MetaPathFinder
 
 
 class Imports(MetaPathFinder):
-    """On `sys.meta_path`: lets the thread that made it import modules until it is to give up.
+    """A context in which a thread imports modules until it is to give up.
 
     Nothing is raised anywhere but at an import statement, so what is raised is never swallowed by a destructor.
     """
 
     def __init__(self) -> None:
-        self._thread = threading.get_ident()
+        self._thread: int | None = None
         self._given_up = False
+
+    def __enter__(self) -> None:
+        self._thread = threading.get_ident()
+        sys.meta_path.insert(0, self)
+
+    def __exit__(self, *_: object) -> None:
+        sys.meta_path.remove(self)
 
     def give_up(self) -> None:
         """End the thread at its next import, by SystemExit."""

@@ -105,25 +105,13 @@ async def accept_all(deps: Deps, principal: Principal, new: Sequence[NewMemory],
     return accepted
 
 
-async def unfit(deps: Deps, principal: Principal, new: Sequence[NewMemory]) -> dict[int, InvalidInput]:
-    """Those of `new`, by their position, that cannot be stored whatever the graph holds, and why."""
-    vocabulary = await deps.settings.vocabulary(principal.org_id)
-    found: dict[int, InvalidInput] = {}
-    for position, one in enumerate(new):
-        try:
-            _checked(one, vocabulary)
-        except InvalidInput as error:
-            found[position] = error
-    return found
-
-
 async def _prepared(
     deps: Deps, principal: Principal, new: Sequence[NewMemory], *, rank: int
 ) -> Callable[[Tx], Awaitable[list[Memory]]]:
     """What stores `new`, checked, with its jobs and history. It may run twice: ids and times are fixed here."""
     vocabulary = await deps.settings.vocabulary(principal.org_id)
     policy = (await deps.settings.lifecycle(principal.org_id)).after_erase
-    checked = [_checked(one, vocabulary) for one in new]
+    checked = [check(one, vocabulary) for one in new]
     now = deps.clock()
     ids = [RecordId(deps.new_id("mem")) for _ in checked]
     wanted = {id: one.relations for id, one in zip(ids, checked, strict=True)}
@@ -215,7 +203,7 @@ async def _places(tx: Tx, principal: Principal, new: Sequence[NewMemory]) -> lis
     ]
 
 
-def _checked(new: NewMemory, vocabulary: Vocabulary) -> NewMemory:
+def check(new: NewMemory, vocabulary: Vocabulary) -> NewMemory:
     """`new` itself; InvalidInput for what cannot be stored."""
     check_text(new.text)
     vocabulary.label(new.label)

@@ -56,19 +56,19 @@ async def run(deps: Deps, principal: Principal, items: Iterable[Item], target: T
 
 
 async def _require_fit(deps: Deps, principal: Principal, items: Sequence[Item], target: Target) -> None:
-    unfit = await capture.unfit(deps, principal, [_new(item, target, {}) for item in items])
-    for position, item in enumerate(items):
-        if target.by_group and item.group:
-            try:
+    vocabulary = await deps.settings.vocabulary(principal.org_id)
+    wrong: list[str] = []
+    for item in items:
+        try:
+            capture.check(_new(item, target, {}), vocabulary)
+            if target.by_group and item.group:
                 valid_name(item.group, what="group")
-            except InvalidInput as error:
-                unfit.setdefault(position, error)
-    for position, error in unfit.items():
-        if not items[position].where:
-            raise error
-    if unfit:
-        said = [f"{items[position].where}: {error.message}" for position, error in sorted(unfit.items())]
-        raise refused(said, of=len(items), verb="stored")
+        except InvalidInput as error:
+            if not item.where:
+                raise
+            wrong.append(f"{item.where}: {error.message}")
+    if wrong:
+        raise refused(wrong, of=len(items), verb="stored")
 
 
 def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:

@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import logging
 from datetime import datetime, timedelta
+from functools import partial
 
 from graph_mem.core.model import ORGANIZATION, OrganizationId, Place
 from graph_mem.errors import DatabaseUnavailable, OperationTimeout
 from graph_mem.services import Deps
+from graph_mem.services.threads import in_thread
 from graph_mem.store import centrality, tenants, traces
 from graph_mem.store.centrality import LastRun
 from graph_mem.store.db import Tx
@@ -98,27 +100,15 @@ async def compute_centrality(deps: Deps, partition: str) -> int:
     if connect is None:
         return 0
     name = centrality.graph_name(partition)
-    computing = asyncio.create_task(
-        asyncio.to_thread(centrality.compute, connect, database=deps.db.name, partition=partition, name=name)
-    )
-    try:
-        written = await asyncio.shield(computing)
-    except asyncio.CancelledError:
-        await _break_off(deps, computing, name)
-        raise
+
+    async def end() -> None:
+        with contextlib.suppress(DatabaseUnavailable, OperationTimeout):
+            await deps.db.run(centrality.TERMINATE, name=name)
+
+    compute = partial(centrality.compute, connect, database=deps.db.name, partition=partition, name=name)
+    written = await in_thread(compute, stop=end, every_s=_ASK_AGAIN_S, within_s=_BROKEN_OFF_WITHIN_S)
     _log.info("centrality computed", extra={"partition": partition, "nodes": written})
     return written
-
-
-async def _break_off(deps: Deps, computing: asyncio.Task[int], name: str) -> None:
-    """Have the server end whatever the thread waits for. A server that does not answer is not waited for longer."""
-    ended = asyncio.gather(computing, return_exceptions=True)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_BROKEN_OFF_WITHIN_S):
-            while not ended.done():
-                with contextlib.suppress(DatabaseUnavailable, OperationTimeout):
-                    await deps.db.run(centrality.TERMINATE, name=name)
-                await asyncio.wait({ended}, timeout=_ASK_AGAIN_S)
 
 
 async def prune_traces(deps: Deps, *, keep: timedelta) -> int:

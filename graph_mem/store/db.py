@@ -169,30 +169,27 @@ class Database:
 
         Errors: SetupError if `uri` is no address of a Neo4j.
         """
+        shared: dict[str, Any] = {
+            "auth": (user, password),
+            "connection_timeout": 5.0,
+            "max_transaction_retry_time": retry_s,
+            "notifications_min_severity": "OFF",
+        }
         try:
             _ = urlsplit(uri).port  # the driver would find out at the first transaction
             driver = AsyncGraphDatabase.driver(
                 uri,
-                auth=(user, password),
                 max_connection_pool_size=pool_size,
                 connection_acquisition_timeout=20.0,
-                connection_timeout=5.0,
-                max_transaction_retry_time=retry_s,
                 initial_retry_delay=0.05,
                 keep_alive=True,
                 warn_notification_severity=None,
-                notifications_min_severity="OFF",
+                **shared,
             )
         except (ConfigurationError, ValueError) as problem:
             raise SetupError(f"The address of Neo4j cannot be used: {problem}") from problem
         made = cls(driver, database=database, connections=pool_size, timeout_s=timeout_s)
-        made.blocking = lambda: GraphDatabase.driver(
-            uri,
-            auth=(user, password),
-            connection_timeout=5.0,
-            max_transaction_retry_time=retry_s,
-            notifications_min_severity="OFF",
-        )
+        made.blocking = lambda: GraphDatabase.driver(uri, **shared)
         return made
 
     async def read(self, work: Callable[[Tx], Awaitable[T]], *, timeout_s: float | None = None) -> T:

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import pytest
 
 from graph_mem.local.folder import DataFolder
 from graph_mem.local.server import Engine
+from tests.commands import COMMAND, elsewhere
 
 READY_S = 120
 STOPPED_S = 60
@@ -66,23 +66,10 @@ class Instance:
 @contextmanager
 def up(folder: Path) -> Iterator[Instance]:
     """An instance on `folder`, which may not fetch anything."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GRAPH_MEM_NEO4J")}
-    environment |= {"GRAPH_MEM_EMBEDDER": "onnx", "GRAPH_MEM_MAVEN_MIRROR": "http://127.0.0.1:9/nothing"}
-    environment |= {"PYTHONFAULTHANDLER": "1"}
-    code = "from graph_mem.cli import main; main()"
-    command = [
-        sys.executable,
-        "-c",
-        code,
-        "up",
-        "--json",
-        "--data-dir",
-        str(folder),
-        "--port",
-        "0",
-        "--neo4j-port",
-        "0",
-    ]
+    environment = elsewhere(
+        GRAPH_MEM_EMBEDDER="onnx", GRAPH_MEM_MAVEN_MIRROR="http://127.0.0.1:9/nothing", PYTHONFAULTHANDLER="1"
+    )
+    command = [*COMMAND, "up", "--json", "--data-dir", str(folder), "--port", "0", "--neo4j-port", "0"]
     with (folder / "up.log").open("a") as log:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True
@@ -159,13 +146,11 @@ def ready(instance: Instance, ids: list[str]) -> set[str]:
 
 @pytest.mark.parametrize("arguments", [["serve"], ["import", "README.md"], ["search", "anything"]])
 def test_a_command_without_an_instance_says_how_to_start_one(tmp_path: Path, arguments: list[str]) -> None:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GRAPH_MEM_NEO4J")}
-    code = "from graph_mem.cli import main; main()"
     answer = subprocess.run(
-        [sys.executable, "-c", code, *arguments, "--json", "--data-dir", str(tmp_path)],
+        [*COMMAND, *arguments, "--json", "--data-dir", str(tmp_path)],
         capture_output=True,
         text=True,
-        env=environment,
+        env=elsewhere(),
         cwd=Path(__file__).parents[2],
         check=False,
     )

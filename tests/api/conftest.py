@@ -157,8 +157,11 @@ class Collector(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self.lines.append(json.loads(self.format(record)))
 
+    def of(self, event: str) -> list[dict[str, Any]]:
+        return [line for line in self.lines if line["event"] == event]
+
     def refs(self, event: str) -> list[str]:
-        return [line["ref"] for line in self.lines if line["event"] == event]
+        return [line["ref"] for line in self.of(event)]
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ async def test_without_the_graph_nobody_is_recognized_and_health_still_answers(
     assert (refused.status_code, refused.json()["errors"][0]["extensions"]["code"]) == (503, "SERVICE_UNAVAILABLE")
     assert (await lost.ask("{health}", token=token)).json()["data"] == {"health": "OK"}
     assert time.perf_counter() - started < 3
-    (told, _) = [line for line in log.lines if line["event"] == "operation"]
+    (told, _) = log.of("operation")
     assert (told["codes"], told["took_ms"] > 300) == (["SERVICE_UNAVAILABLE"], True), "with the wait for the graph"
 
 
@@ -57,7 +57,7 @@ async def test_a_key_that_cannot_be_looked_up_is_told_of_as_an_operation(
     assert answer.status_code == 503
     extensions = answer.json()["errors"][0]["extensions"]
     assert extensions == {"code": "SERVICE_UNAVAILABLE", "ref": answer.headers["x-request-id"]}
-    (told,) = [line for line in log.lines if line["event"] == "operation"]
+    (told,) = log.of("operation")
     assert (told["ref"], told["codes"], told["took_ms"] > 300) == (extensions["ref"], ["SERVICE_UNAVAILABLE"], True)
 
 

@@ -107,7 +107,7 @@ REACHING = (
         ("USER", "nobody", "Neo4j refuses the user or password it was given: "),
     ],
 )
-def test_a_neo4j_that_cannot_be_used_is_said_by_every_command(  # what is tried and where
+def test_a_neo4j_that_cannot_be_used_is_said_by_every_command(
     monkeypatch: pytest.MonkeyPatch,
     capsys: Captured,
     tmp_path: Path,

@@ -1,10 +1,8 @@
 """A dump comes back whole, or the instance stays what it was. Every start takes seconds, so one instance is dumped."""
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +18,9 @@ from graph_mem.local.dump import dump, load
 from graph_mem.local.folder import DataFolder
 from graph_mem.local.home import Address
 from graph_mem.local.server import Engine, LocalServer
+from tests.commands import COMMAND, elsewhere
 
 ANY = Ports(bolt=0, http=0)
-LOAD = "from graph_mem.cli import app; app()"
 
 
 @dataclass(frozen=True)
@@ -137,9 +135,8 @@ def test_a_manifest_that_cannot_be_read_is_refused(said: str, dumped: Dumped, fo
 
 def test_a_killed_load_leaves_no_database_and_hinders_no_other(dumped: Dumped, engine: Engine, tmp_path: Path) -> None:
     root = tmp_path / "copy"
-    command = [sys.executable, "-c", LOAD, "db", "load", str(dumped.folder), "--data-dir", str(root)]
-    given = {name: value for name, value in os.environ.items() if not name.startswith("GRAPH_MEM_NEO4J")}
-    with subprocess.Popen(command, env=given) as loading:
+    command = [*COMMAND, "db", "load", str(dumped.folder), "--data-dir", str(root)]
+    with subprocess.Popen(command, env=elsewhere()) as loading:
         while not (root / "neo4j-new" / "data" / "databases" / "system").exists():
             assert loading.poll() is None
             time.sleep(0.01)
